@@ -1,0 +1,150 @@
+/* attention.h: grouped attention over paged, H_kv-shaped K/V: contracts, layouts, the order of the sums.
+ *
+ * UNIT  16 tokens of one K/V head of one layer, 64-byte aligned, the K part and the V part addressed apart
+ * (design: kernels.md 6.1):  K [d_qk][16], V [16][d_v], f16 or f32. K/V is never repeated: a tile of query rows that share
+ * a K/V head reads each unit once.
+ *
+ * TILE  Query rows = (query head, position) pairs that share both owners, 1..ATTEND_ROWS_MAX of them. Row r sees the
+ * first row_tokens[r] tokens of the chunk.
+ *
+ * ORDER OF SUMS  (architecture: exactness 2 and 3). Chunk = 256 tokens at absolute multiples of 256; step = min(64,
+ * 4096 / max(d_qk, d_v)) tokens at absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
+ * acc[d_v] = 0, for each step that holds a visible token, with n = its visible tokens of this row:
+ *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1     (q is scaled already)
+ *     M = max(m, s[0..n-1]);  if M > m: c = exp(m - M); l[.] *= c; acc[.] *= c; m = M
+ *     p[t] = exp(s[t] - m) for t < n;  l[t % 16] += p[t], t ascending                    (lanes of masked tokens add 0)
+ *     acc[j] = fma(p[t], v[t][j], acc[j]) for t = 0..n-1 ascending
+ * A masked token is left out by loop bound: an inf or NaN in its K or V reaches no row. The partial's l is the fixed-tree
+ * fold of l[16] (lanes.h). Partials of a row merge in ascending chunk order, starting from the first:
+ *     M = max(m, m2); a = exp(m - M); b = exp(m2 - M); l = fma(l, a, l2 * b); acc[j] = fma(acc[j], a, acc2[j] * b); m = M
+ * and the result is acc[j] / l. The group, the tile, the threads and the mode change none of this, so they change no bit. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_KERNELS_ATTENTION_H
+#define FOLDKV_KERNELS_ATTENTION_H
+
+#include "config/why.h"
+
+enum {
+    ATTEND_CHUNK = 256, /* tokens */
+    ATTEND_UNIT = 16,   /* tokens */
+    ATTEND_CHUNK_UNITS = ATTEND_CHUNK / ATTEND_UNIT,
+    ATTEND_ROWS_MAX = 24,   /* query rows in a tile */
+    ATTEND_WIDTH_MAX = 256, /* d_qk and d_v */
+    PAGE_TOKENS = 64,
+    PAGE_UNITS = PAGE_TOKENS / ATTEND_UNIT,
+};
+
+enum kv_type { KV_F16, KV_F32, KV_TYPE_COUNT };
+
+/* Tokens a step: min(64, 4096 / max(d_qk, d_v)), a multiple of 16. */
+uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v);
+size_t kv_type_bytes(enum kv_type type);
+size_t kv_k_part_bytes(enum kv_type type, uint32_t d_qk); /* of one unit */
+size_t kv_v_part_bytes(enum kv_type type, uint32_t d_v);
+
+/* One layer's K/V memory, head-major: the K part of unit u of page p of head h is at
+ *   base + h * head_stride + p * page_stride + u * unit_stride, its V part v_offset behind it. */
+struct kv_layer {
+    char *base;
+    size_t head_stride;
+    size_t page_stride;
+    size_t unit_stride;
+    size_t v_offset;
+    uint16_t n_heads;
+    uint16_t d_qk;
+    uint16_t d_v;
+    enum kv_type type;
+};
+
+/* A run of physically consecutive pages in a sequence's block table. */
+struct page_run {
+    uint32_t first_page;
+    uint32_t n_pages;
+};
+
+/* ---- leaf kernels, one set an instruction set ---- */
+
+struct attend_tile {
+    uint32_t n_rows;              /* 1..ATTEND_ROWS_MAX */
+    uint32_t d_qk, d_v;           /* multiples of 16, 16..256 */
+    const float *q_t;             /* [d_qk][n_rows], scaled */
+    uint32_t n_tokens;            /* 1..256: the longest row's visible tokens in this chunk */
+    const uint16_t *row_tokens;   /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
+    const void *const *k_units;   /* ceil(n_tokens / 16) addresses */
+    const void *const *v_units;
+    const void *const *next_k;    /* what to prefetch while this chunk runs: as many units as above, or NULL */
+    const void *const *next_v;
+    float *m;                     /* [n_rows] */
+    float *l;                     /* [n_rows] */
+    float *acc;                   /* [n_rows][d_v], 64-byte aligned */
+};
+
+/* One chunk for one tile. Uses at most scratch of its own stack; allocates nothing. */
+typedef void attend_chunk_fn(const struct attend_tile *tile);
+/* Merges partial 2 into the running state, in place, by the formula above. */
+typedef void attend_merge_fn(uint32_t d_v, float *m, float *l, float *acc, float m2, float l2,
+                             const float *acc2);
+/* out[j] = acc[j] / l. */
+typedef void attend_finish_fn(uint32_t d_v, float l, const float *acc, float *out);
+/* Writes one token's K row [d_qk] and V row [d_v] into place token (0..15) of a unit, rounded to the K/V type. */
+typedef void kv_store_fn(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k, const float *v,
+                         void *k_part, void *v_part);
+
+struct attention_kernels {
+    attend_chunk_fn *chunk[KV_TYPE_COUNT];
+    kv_store_fn *store[KV_TYPE_COUNT];
+    attend_merge_fn *merge;
+    attend_finish_fn *finish;
+};
+
+/* ---- plan: everything decided before the first step; its hash is the kernel-plan receipt's ---- */
+
+struct attention_shape {
+    uint32_t n_query_heads;
+    uint32_t n_kv_heads;
+    uint32_t d_qk, d_v;
+    enum kv_type type;
+    float scale;                        /* multiplies q, usually 1 / sqrt(d_qk) */
+    const uint16_t *query_to_k_head;    /* [n_query_heads], copied */
+    const uint16_t *query_to_v_head;
+    uint8_t architecture_hash[32];
+    uint8_t cache_generation[32];
+    uint32_t n_threads;
+    uint32_t rows_max;       /* activation rows (tokens) of one step */
+    uint32_t sequences_max;
+    uint32_t context_max;    /* tokens */
+};
+
+struct attention_plan;
+
+/* Groups the query heads by the owners they share, checks every limit (widths, maps, counts) and takes the workspace.
+ * BAD_OPTION or BAD_FILE with a why if the shape cannot be served; NO_MEMORY. One plan serves all layers of one shape. */
+enum status attention_plan_new(const struct attention_shape *shape, const struct attention_kernels *kernels,
+                               struct attention_plan **ret_plan, struct why *ret_why) MUST_USE;
+void attention_plan_free(struct attention_plan **plan);
+size_t attention_plan_workspace_bytes(const struct attention_plan *plan);
+
+/* One sequence's share of a step: n_rows consecutive positions whose K/V rows are already stored, the first of which is
+ * position first_position; its activation rows start at row_first. */
+struct attention_sequence {
+    const struct page_run *runs;
+    uint32_t n_runs;
+    uint32_t first_position;
+    uint32_t n_rows;
+    uint32_t row_first;
+};
+
+/* Deals the step's (tile, chunk) items to the threads. The runs must stay as they are until the step ends. Engine thread. */
+void attention_schedule(struct attention_plan *plan, const struct attention_sequence *sequences,
+                        uint32_t n_sequences);
+
+/* Thread tid's share of one layer. q is [rows][n_query_heads * d_qk]. out is [rows][n_query_heads * d_v].
+ * STALE_PLAN (on every thread alike) if the hash or generation is not the plan's: nothing is read or written then.
+ * A barrier must stand between the last attention_run and attention_merge, which completes the rows whose chunks were dealt
+ * to several threads; out is whole after one more barrier. Neither allocates. */
+enum status attention_run(const struct attention_plan *plan, uint32_t tid, const struct kv_layer *layer,
+                          const uint8_t architecture_hash[32], const uint8_t cache_generation[32],
+                          const float *q, float *out) MUST_USE;
+void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out);
+
+#endif

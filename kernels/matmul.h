@@ -1,0 +1,86 @@
+/* matmul.h: products of activation rows with packed weight matrices: contracts, layouts and the order of the sums.
+ *
+ * PACKED LAYOUT  16 weight rows make a panel; a panel holds its column blocks one behind the other, so that one panel
+ * serves one activation row and many (kernels.md 6.3 of the design). A block, all little-endian:
+ *     Q4_0       f16 d[16];            u8 nibbles[4 quads][16 rows][4]     288 bytes for 32 columns
+ *     Q4_1       f16 d[16]; f16 m[16]; u8 nibbles[4 quads][16 rows][4]     320
+ *     Q8_0       f16 d[16];            u8 values[8 quads][16 rows][4]      544, stored + 128
+ *     F16 BF16   u16 values[16 rows]                                        32 for one column
+ *     F32        f32 values[16 rows]                                        64 for one column
+ * Nibble quad j: low halves are columns 4j..4j+3, high halves columns 16+4j..16+4j+3, as in the GGUF block.
+ * Rows past n_rows in the last panel are zero. Panels are 64-byte aligned where the buffer is.
+ *
+ * ACTIVATIONS  For quantised weights a row is int8 per 16 columns: amax = greatest |x| (by bits); d = amax / 127;
+ * q = x * (127 / amax) rounded to nearest even; sum = q added up (int32); ds = d * (float)sum. A block that holds NaN or
+ * inf gets d = NaN and q = 0, so the poison reaches every output of the row. Other weights take f32 rows.
+ *
+ * ORDER OF SUMS  One f32 accumulator an output, blocks ascending, the same operations on every instruction set, so one row
+ * and many, and scalar and vector, give the same bits:
+ *     Q4_0, Q8_0  for each 32 columns, halves a and b of 16:  s = integer sum of (w - offset) * q
+ *                 t = (float)s_a * d_a; t = fma((float)s_b, d_b, t); acc = fma(dw, t, acc)
+ *     Q4_1        the same with offset 0, then acc = fma(m, ds_a + ds_b, acc)
+ *     others      acc = fma((float)w, x, acc), column by column
+ *
+ * n_columns is a multiple of 32 for quantised weights, of 1 for others; n_rows any positive number. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_KERNELS_MATMUL_H
+#define FOLDKV_KERNELS_MATMUL_H
+
+#include "config/why.h"
+
+enum { PANEL_ROWS = 16, ACT_BLOCK = 16 };
+
+enum weight_type {
+#define WEIGHT(name, text, ggml, elements, source, packed, act) WEIGHT_##name,
+#include "kernels/weight_type.def"
+#undef WEIGHT
+    WEIGHT_TYPE_COUNT
+};
+
+/* A packed matrix; the memory at panels belongs to whoever packed it. */
+struct packed_matrix {
+    enum weight_type type;
+    uint32_t n_rows;    /* outputs */
+    uint32_t n_columns; /* inputs */
+    size_t panel_bytes;
+    const char *panels;
+};
+
+/* Rows of activations, both views of the same numbers; a product reads the one its weight type takes.
+ * Row r: values + r * n_columns, quants + r * n_columns, scale/scaled_sum/sum + r * (n_columns / 16). */
+struct activations {
+    uint32_t n_columns;
+    const float *values;
+    const int8_t *quants;
+    const float *scale;
+    const float *scaled_sum;
+    const int32_t *sum;
+};
+
+const char *weight_type_name(enum weight_type type);
+/* The type of a ggml type id; false if it is not served. */
+bool weight_type_from_ggml(uint32_t ggml_id, enum weight_type *ret_type);
+/* True if products of this type read activations.quants. */
+bool weight_type_takes_quants(enum weight_type type);
+/* Bytes of one source row of n_columns; 0 if n_columns is not a multiple of the block. */
+size_t weight_row_bytes(enum weight_type type, uint32_t n_columns);
+
+uint32_t packed_panels(uint32_t n_rows);
+size_t packed_panel_bytes(enum weight_type type, uint32_t n_columns);
+/* Packs panels [panel_first, panel_end) of a row-major GGUF tensor at source into dst (the start of panel 0). Pure byte
+ * moves: any split over threads gives the same bytes. */
+void packed_pack(enum weight_type type, const void *source, uint32_t n_rows, uint32_t n_columns,
+                 uint32_t panel_first, uint32_t panel_end, char *dst);
+/* Dequantises one row into ret_row[n_columns] (an embedding look-up). */
+void packed_row(const struct packed_matrix *m, uint32_t row, float *ret_row);
+
+/* out[r * out_stride + o] for activation rows [row_first, row_end) and every output o of panels [panel_first, panel_end)
+ * that is < n_rows. Writes nothing else. Allocates nothing. */
+typedef void matmul_fn(const struct packed_matrix *m, const struct activations *x, uint32_t row_first,
+                       uint32_t row_end, uint32_t panel_first, uint32_t panel_end, float *out,
+                       size_t out_stride);
+/* Quantises x[n] (n a multiple of 16) into one row's arrays. */
+typedef void quantise_fn(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum,
+                         int32_t *sum);
+
+#endif

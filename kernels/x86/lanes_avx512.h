@@ -1,0 +1,136 @@
+/* lanes_avx512.h: sixteen lanes in one zmm register (AVX-512 F, BW, DQ, VL). */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_KERNELS_X86_LANES_AVX512_H
+#define FOLDKV_KERNELS_X86_LANES_AVX512_H
+
+#include <immintrin.h>
+#include <math.h>
+
+typedef __m512 v16;
+typedef __m512i v16i;
+
+LANES_INLINE v16 v16_zero(void)
+{
+    return _mm512_setzero_ps();
+}
+
+LANES_INLINE v16 v16_set1(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+LANES_INLINE v16 v16_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+LANES_INLINE void v16_store(float *p, v16 v)
+{
+    _mm512_storeu_ps(p, v);
+}
+
+LANES_INLINE v16 v16_load_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+LANES_INLINE void v16_store_f16(uint16_t *p, v16 v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+LANES_INLINE v16 v16_load_bf16(const uint16_t *p)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+LANES_INLINE v16 v16_fma(v16 a, v16 b, v16 c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+LANES_INLINE v16 v16_add(v16 a, v16 b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+LANES_INLINE v16 v16_sub(v16 a, v16 b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+LANES_INLINE v16 v16_mul(v16 a, v16 b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+LANES_INLINE v16 v16_div(v16 a, v16 b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+LANES_INLINE v16 v16_sqrt(v16 a)
+{
+    return _mm512_sqrt_ps(a);
+}
+
+LANES_INLINE v16 v16_max(v16 a, v16 b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+LANES_INLINE v16 v16_keep(v16 v, int n)
+{
+    __mmask16 kept = n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1);
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), kept, v);
+}
+
+LANES_INLINE bool v16_any_gt(v16 a, v16 b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
+}
+
+LANES_INLINE float v16_fold_max(v16 v)
+{
+    __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    b = _mm_max_ss(b, _mm_movehdup_ps(b));
+    return _mm_cvtss_f32(b);
+}
+
+LANES_INLINE float v16_fold_add(v16 v)
+{
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    b = _mm_add_ss(b, _mm_movehdup_ps(b));
+    return _mm_cvtss_f32(b);
+}
+
+LANES_INLINE v16i v16_round(v16 x)
+{
+    return _mm512_cvtps_epi32(x);
+}
+
+LANES_INLINE v16 v16_from_int(v16i n)
+{
+    return _mm512_cvtepi32_ps(n);
+}
+
+LANES_INLINE v16 v16_scale2(v16 p, v16i n)
+{
+    /* scalef gives the same bits as adding to the exponent over the range that survives v16_exp_select. */
+    return _mm512_scalef_ps(p, _mm512_cvtepi32_ps(n));
+}
+
+LANES_INLINE v16 v16_exp_select(v16 x, v16 y)
+{
+    __mmask16 keep = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+    __mmask16 over = _mm512_cmp_ps_mask(x, _mm512_set1_ps(88.3f), _CMP_GT_OQ);
+    y = _mm512_maskz_mov_ps(keep, y);
+    return _mm512_mask_mov_ps(y, over, _mm512_set1_ps(INFINITY));
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* request.h: one completion from submission to its last token, as both threads see it.
+ *
+ * The loop thread makes a request, fills its parameters and submits it; from then until request_is_done the engine owns all but the
+ * output ring's read side and the cancel flag. Outputs go into a preallocated ring that never fills (it has room for every token the
+ * request may give), so the engine never waits. The loop frees it after it has seen done. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SCHED_REQUEST_H
+#define FOLDKV_SCHED_REQUEST_H
+
+#include "config/status.h"
+
+enum { TOP_LOGPROBS_MAX = 20 };
+
+struct sampling {
+    float temperature; /* 0: greedy */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
+    uint32_t top_k;    /* 0: off */
+    uint64_t seed;
+};
+
+struct request_params {
+    uint32_t *ids;          /* mem_alloc'd; the request takes it */
+    uint32_t n_ids;         /* >= 1 */
+    uint32_t max_tokens;    /* 0: score the prompt only */
+    struct sampling sampling;
+    int32_t logprobs;       /* -1: none; 0..20: the chosen token's and that many alternatives */
+    bool prompt_logprobs;   /* score prompt tokens too (echo with logprobs): no cache hit is taken */
+    bool ignore_eos;
+    uint8_t salt[32];       /* prefix-cache salt; has_salt false: none */
+    bool has_salt;
+};
+
+struct token_logprob {
+    uint32_t id;
+    float logprob;
+};
+
+/* One output: a prompt position's score or a generated token. With logprobs < 0 only id is meaningful. */
+struct token_output {
+    uint32_t id;
+    bool is_prompt;              /* scores prompt token id; the first prompt token comes with has_logprob false */
+    bool has_logprob;
+    float logprob;
+    uint32_t n_top;              /* greatest first, ties by lowest id */
+    struct token_logprob top[TOP_LOGPROBS_MAX];
+};
+
+enum finish_reason { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR };
+
+struct request;
+
+/* Takes params->ids (NULL afterwards) on success. user is handed back by request_user. NO_MEMORY. Loop thread. */
+enum status request_new(struct request_params *params, void *user, struct request **ret_request) MUST_USE;
+/* Only a request that was never submitted or is done. Takes NULL. Loop thread. */
+void request_free(struct request **request);
+void *request_user(const struct request *request);
+
+/* The next output, or false if there is none now. Loop thread. */
+bool request_next(struct request *request, struct token_output *ret_output);
+/* True once the engine has let go of it; every output is then in the ring. The rest below may be read only after that. */
+bool request_is_done(const struct request *request);
+enum finish_reason request_finish_reason(const struct request *request);
+/* Why it failed, for FINISH_ERROR. */
+enum status request_error(const struct request *request);
+/* Prompt tokens that were found in the cache; valid once the first output is there. */
+uint32_t request_cached_tokens(const struct request *request);
+uint32_t request_prompt_tokens(const struct request *request);
+
+#endif
