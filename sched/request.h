@@ -58,7 +58,8 @@ void *request_user(const struct request *request);
 
 /* The next output, or false if there is none now. Loop thread. */
 bool request_next(struct request *request, struct token_output *ret_output);
-/* True once the engine has let go of it; every output is then in the ring. The rest below may be read only after that. */
+/* True once the engine has let go of it; every output is then in the ring. It becomes true only as engine_next_ready hands the request
+ * out, so a done request is in no queue. The two below may be called only after that. */
 bool request_is_done(const struct request *request);
 enum finish_reason request_finish_reason(const struct request *request);
 /* Why it failed, for FINISH_ERROR. */
