@@ -140,7 +140,7 @@ LANES_INLINE v16 v16_from_int(v16i n)
 /* p * 2^n by the bits of the exponent, for -126 <= n <= 127; anything for other n. */
 LANES_INLINE v16 v16_scale2(v16 p, v16i n)
 {
-    LANES_EACH(p.lane[i] * float_from_bits((uint32_t)(n.lane[i] + 127u) << 23));
+    LANES_EACH(p.lane[i] * float_from_bits(((uint32_t)n.lane[i] + 127u) << 23));
 }
 
 LANES_INLINE v16 v16_exp_select(v16 x, v16 y)

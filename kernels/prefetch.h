@@ -1,0 +1,16 @@
+/* prefetch.h: asks for a cache line. The address need not be mapped: it is only a hint, and past the end of a matrix it
+ * asks for nothing useful. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_KERNELS_PREFETCH_H
+#define FOLDKV_KERNELS_PREFETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Integers, because a pointer past the end of an object may not even be formed. */
+static inline __attribute__((always_inline)) void prefetch_line(const void *base, size_t offset)
+{
+    __builtin_prefetch((const void *)((uintptr_t)base + offset), 0, 3);
+}
+
+#endif

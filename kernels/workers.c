@@ -1,0 +1,211 @@
+/* workers.c: a fixed pool of threads that meet at one barrier: they spin, then yield, then sleep.
+ *
+ * WHY     A decode step has hundreds of barriers with microseconds of work between them: waking a thread through the
+ *         system costs more than the work. But with fewer free cores than members the one waited for must get to run.
+ * HOW     One counter of arrivals and one phase word. The last to arrive clears the counter and raises the phase; the
+ *         others watch the phase: SPINS pauses (about 20 us), then YIELDS calls of sched_yield (at least 200 us), then a
+ *         futex. A pool with more members than processors starts with the yields. A run is two such barriers, before and
+ *         after the function, in which the caller takes part, so the pool needs no other state.
+ * ALWAYS  (1) The phase rises only when all members have arrived.                      barrier_arrive
+ *         (2) Nobody sleeps through a rise: a sleeper counts itself before the futex compares the phase, and the
+ *             riser looks at the count after the rise, both in one total order.         sleep_on, barrier_arrive
+ *         (3) What a member wrote before a barrier every member sees after it.          barrier_arrive
+ * OWNS    The threads, from workers_new to workers_free.
+ * THREAD  the caller's and the pool's own
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/workers.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/mem.h"
+
+enum { WORKERS_MAX = 256, SPINS = 1000, YIELDS = 1000 };
+
+/* Arrivals are written by all while the phase is watched by all, so each has a pair of cache lines of its own. */
+struct workers {
+    atomic_uint arrived;
+    char apart_1[124];
+    atomic_uint phase;
+    atomic_uint sleepers;
+    char apart_2[120];
+    workers_fn *fn; /* of the run; written before its first barrier, read after */
+    void *arg;
+    bool stopping;
+    uint32_t n;
+    uint32_t spins;
+    struct worker {
+        struct workers *pool;
+        pthread_t thread;
+        uint32_t tid;
+    } members[];
+};
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* yield is a no-op on most cores */
+#endif
+}
+
+static bool phase_is(struct workers *w, unsigned phase)
+{
+    return atomic_load_explicit(&w->phase, memory_order_acquire) == phase;
+}
+
+static void sleep_on(struct workers *w, unsigned phase)
+{
+    atomic_fetch_add(&w->sleepers, 1);
+    while (atomic_load(&w->phase) == phase)
+        (void)syscall(SYS_futex, &w->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
+    atomic_fetch_sub(&w->sleepers, 1);
+}
+
+static void wait_past(struct workers *w, unsigned phase)
+{
+    for (uint32_t i = 0; i < w->spins; i++) {
+        if (!phase_is(w, phase))
+            return;
+        pause_briefly();
+    }
+    for (uint32_t i = 0; i < YIELDS; i++) {
+        if (!phase_is(w, phase))
+            return;
+        (void)sched_yield();
+    }
+    sleep_on(w, phase);
+}
+
+/* Arrives for count members. The phase cannot rise between its reading and our arrival: it waits for us. */
+static void barrier_arrive(struct workers *w, uint32_t count)
+{
+    unsigned phase = atomic_load_explicit(&w->phase, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&w->arrived, count, memory_order_acq_rel) + count != w->n) {
+        wait_past(w, phase);
+        return;
+    }
+    atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
+    atomic_store(&w->phase, phase + 1);
+    if (atomic_load(&w->sleepers) != 0)
+        (void)syscall(SYS_futex, &w->phase, FUTEX_WAKE_PRIVATE, WORKERS_MAX, NULL, NULL, 0);
+}
+
+void workers_barrier(struct workers *workers)
+{
+    if (workers->n > 1)
+        barrier_arrive(workers, 1);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *member = arg;
+    struct workers *w = member->pool;
+    for (;;) {
+        barrier_arrive(w, 1);
+        if (w->stopping)
+            return NULL;
+        w->fn(w->arg, member->tid);
+        barrier_arrive(w, 1);
+    }
+}
+
+static uint32_t processors(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return (uint32_t)CPU_COUNT(&set);
+}
+
+/* Makes the members 1..n-1; returns how many members there are then. Signals are left to the threads that want them. */
+static uint32_t start_members(struct workers *w)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    uint32_t made = 1;
+    for (; made < w->n; made++) {
+        struct worker *member = &w->members[made];
+        *member = (struct worker){.pool = w, .tid = made};
+        if (pthread_create(&member->thread, NULL, worker_main, member) != 0)
+            break;
+        (void)pthread_setname_np(member->thread, "worker");
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return made;
+}
+
+/* Ends the members 1..made-1; arrives for those that were never made, too. */
+static void stop_members(struct workers *w, uint32_t made)
+{
+    w->stopping = true;
+    if (made > 1)
+        barrier_arrive(w, w->n - (made - 1));
+    for (uint32_t i = 1; i < made; i++)
+        pthread_join(w->members[i].thread, NULL);
+}
+
+enum status workers_new(uint32_t n, struct workers **ret_workers, struct why *ret_why)
+{
+    if (n < 1 || n > WORKERS_MAX)
+        return why_set(ret_why, STATUS_BAD_OPTION, "server.threads",
+                       "server.threads: %u is not in 1..%d", n, WORKERS_MAX);
+    struct workers *w = mem_aligned(sizeof *w + n * sizeof w->members[0]);
+    if (w == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "server.threads", "no memory for %u workers", n);
+    w->n = n;
+    w->spins = n > processors() ? 0 : SPINS;
+    uint32_t made = start_members(w);
+    if (made < n) {
+        stop_members(w, made);
+        mem_free(w);
+        return why_set(ret_why, STATUS_UNAVAILABLE, "server.threads",
+                       "server.threads: the system gave %u of %u threads", made, n);
+    }
+    *ret_workers = w;
+    return OK;
+}
+
+void workers_free(struct workers **workers)
+{
+    struct workers *w = *workers;
+    *workers = NULL;
+    if (w == NULL)
+        return;
+    stop_members(w, w->n);
+    mem_free(w);
+}
+
+uint32_t workers_count(const struct workers *workers)
+{
+    return workers->n;
+}
+
+void workers_run(struct workers *workers, workers_fn *fn, void *arg)
+{
+    workers->fn = fn;
+    workers->arg = arg;
+    workers_barrier(workers);
+    fn(arg, 0);
+    workers_barrier(workers);
+}
+
+void workers_share(uint32_t n, uint32_t grain, uint32_t tid, uint32_t n_threads, uint32_t *ret_first,
+                   uint32_t *ret_end)
+{
+    ASSERT(grain > 0 && tid < n_threads);
+    uint64_t grains = ((uint64_t)n + grain - 1) / grain;
+    uint64_t first = grains * tid / n_threads * grain;
+    uint64_t end = grains * (tid + 1) / n_threads * grain;
+    *ret_first = (uint32_t)(first < n ? first : n);
+    *ret_end = (uint32_t)(end < n ? end : n);
+}
