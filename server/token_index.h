@@ -1,0 +1,22 @@
+/* token_index.h: from a token's spelling to its id, while a vocabulary is being read. Its spellings point into the gguf, which
+ * must outlive it. One thread while it is made; then read-only. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SERVER_TOKEN_INDEX_H
+#define FOLDKV_SERVER_TOKEN_INDEX_H
+
+#include "config/gguf.h"
+
+enum { TOKEN_BYTES_MAX = 4096, TOKEN_COUNT_MAX = 1 << 24, TOKEN_NONE = -1 };
+
+struct token_index;
+
+/* Reads tokenizer.ggml.tokens. BAD_FILE names the token that is empty, too long, not UTF-8 or there twice. */
+enum status token_index_new(const struct gguf *gguf, struct token_index **ret_index, struct why *ret_why) MUST_USE;
+void token_index_free(struct token_index **index);
+uint32_t token_index_count(const struct token_index *index);
+/* The spelling of token id (which must be below the count), as the file has it. */
+struct slice token_index_text(const struct token_index *index, uint32_t id);
+/* The id of left followed by right (right may be empty), or TOKEN_NONE. */
+int64_t token_index_find(const struct token_index *index, struct slice left, struct slice right);
+
+#endif
