@@ -15,6 +15,8 @@
  *   v16_max(a, b)                         a > b ? a : b  (NaN in either gives b)
  *   v16_keep(v, n)                        lanes 0..n-1 of v, -inf above (n may exceed 16)
  *   v16_any_gt(a, b)                      true if a > b in some lane (false for NaN)
+ *   v16_ge_mask(a, b)                     bit i set if a >= b in lane i (clear for NaN)
+ *   v16_load_pairs(p, &even, &odd)        unaligned f32[32]: its even and its odd elements; v16_store_pairs undoes it
  *   v16_fold_max(v)                       greatest lane; order-free unless NaN
  *   v16_fold_add(v)                       fixed tree: i + (i+8), then +4, +2, +1
  *   v16_exp(x)                            see below

@@ -2,7 +2,7 @@
  *
  * Each is a template over lanes.h, so every instruction set gives the same bits. n is a multiple of 16 unless said otherwise;
  * pointers need no alignment; out may be an input. Sums over n run lane-wise (lane i takes elements i, i+16, ...) in ascending
- * order and end in v16_fold_add. */
+ * order by v16_fma or v16_add and end in v16_fold_add. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_VECTOR_H
 #define FOLDKV_KERNELS_VECTOR_H
@@ -19,14 +19,27 @@ typedef void silu_mul_fn(const float *gate, const float *up, uint32_t n, float *
 /* x += y. */
 typedef void add_fn(float *x, const float *y, uint32_t n);
 
-/* What sampling and scoring need to know of a row of logits. n is any positive number. */
-struct logits_summary {
-    float max;
-    uint32_t argmax;   /* lowest index of the greatest value */
-    bool finite;       /* false if any logit is NaN or infinite; then nothing else is meaningful */
-    double sum_exp;    /* sum of exp(z - max) over fixed tiles of 4096 logits: f32 lanes in a tile, tiles added in f64 */
+/* What follows reads a row of logits in tiles of LOGITS_TILE (the last one may be shorter); n is any positive number. */
+enum { LOGITS_TILE = 256 };
+
+static inline uint32_t logits_tiles(uint32_t n)
+{
+    return n / LOGITS_TILE + (n % LOGITS_TILE != 0);
+}
+
+struct logits_peak {
+    float max;       /* logits[argmax] */
+    uint32_t argmax; /* lowest index of the greatest value */
+    bool is_finite;  /* false if any logit is NaN or infinite; then nothing else is meaningful */
 };
-typedef void logits_summarise_fn(const float *logits, uint32_t n, struct logits_summary *ret_summary);
+/* The peak, and the greatest value of each tile. */
+typedef void logits_peak_fn(const float *logits, uint32_t n, float *tile_max, struct logits_peak *ret_peak);
+/* weights = exp((logits - max) * scale), if weights is not NULL; tile_sums: each tile's sum, lane-wise in f32 and folded. Returns the
+ * tile sums added in f64, ascending. */
+typedef double logits_weigh_fn(const float *logits, uint32_t n, float max, float scale, float *weights,
+                               float *tile_sums);
+/* Writes the index of each value that is >= least, ascending, and returns how many there are. ids has room for n. */
+typedef uint32_t find_at_least_fn(const float *values, uint32_t n, float least, uint32_t *ids);
 
 struct vector_kernels {
     rms_norm_fn *rms_norm;
@@ -34,7 +47,9 @@ struct vector_kernels {
     rope_fn *rope_neighbours;
     silu_mul_fn *silu_mul;
     add_fn *add;
-    logits_summarise_fn *logits_summarise;
+    logits_peak_fn *logits_peak;
+    logits_weigh_fn *logits_weigh;
+    find_at_least_fn *find_at_least;
 };
 
 #endif

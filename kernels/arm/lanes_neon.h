@@ -102,6 +102,30 @@ LANES_INLINE bool v16_any_gt(v16 a, v16 b)
     return vmaxvq_u32(gt) != 0;
 }
 
+LANES_INLINE uint32_t v16_ge_mask(v16 a, v16 b)
+{
+    static const uint32_t bits[4] = {1, 2, 4, 8};
+    uint32_t mask = 0;
+    for (int i = 0; i < 4; i++)
+        mask |= vaddvq_u32(vandq_u32(vcgeq_f32(a.val[i], b.val[i]), vld1q_u32(bits))) << 4 * i;
+    return mask;
+}
+
+LANES_INLINE void v16_load_pairs(const float *p, v16 *ret_even, v16 *ret_odd)
+{
+    for (int i = 0; i < 4; i++) {
+        float32x4x2_t pairs = vld2q_f32(p + 8 * i);
+        ret_even->val[i] = pairs.val[0];
+        ret_odd->val[i] = pairs.val[1];
+    }
+}
+
+LANES_INLINE void v16_store_pairs(float *p, v16 even, v16 odd)
+{
+    for (int i = 0; i < 4; i++)
+        vst2q_f32(p + 8 * i, (float32x4x2_t){{even.val[i], odd.val[i]}});
+}
+
 LANES_INLINE float32x4_t lanes_greater(float32x4_t a, float32x4_t b)
 {
     return vbslq_f32(vcgtq_f32(a, b), a, b);

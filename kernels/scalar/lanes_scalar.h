@@ -105,6 +105,30 @@ LANES_INLINE bool v16_any_gt(v16 a, v16 b)
     return any;
 }
 
+LANES_INLINE uint32_t v16_ge_mask(v16 a, v16 b)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < 16; i++)
+        mask |= (uint32_t)(a.lane[i] >= b.lane[i]) << i;
+    return mask;
+}
+
+LANES_INLINE void v16_load_pairs(const float *p, v16 *ret_even, v16 *ret_odd)
+{
+    for (int i = 0; i < 16; i++) {
+        ret_even->lane[i] = p[2 * i];
+        ret_odd->lane[i] = p[2 * i + 1];
+    }
+}
+
+LANES_INLINE void v16_store_pairs(float *p, v16 even, v16 odd)
+{
+    for (int i = 0; i < 16; i++) {
+        p[2 * i] = even.lane[i];
+        p[2 * i + 1] = odd.lane[i];
+    }
+}
+
 LANES_INLINE float v16_fold_max(v16 v)
 {
     for (int half = 8; half > 0; half /= 2)

@@ -119,6 +119,47 @@ LANES_INLINE bool v16_any_gt(v16 a, v16 b)
     return _mm256_movemask_ps(gt) != 0;
 }
 
+LANES_INLINE uint32_t v16_ge_mask(v16 a, v16 b)
+{
+    uint32_t lo = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_GE_OQ));
+    uint32_t hi = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_GE_OQ));
+    return lo | hi << 8;
+}
+
+/* Within each 128-bit half a shuffle takes a0 a2 b0 b2; the middle pairs then stand crossed. */
+LANES_INLINE __m256 lanes_uncross(__m256 v)
+{
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), _MM_SHUFFLE(3, 1, 2, 0)));
+}
+
+LANES_INLINE void lanes_load_pairs8(const float *p, __m256 *ret_even, __m256 *ret_odd)
+{
+    __m256 a = _mm256_loadu_ps(p);
+    __m256 b = _mm256_loadu_ps(p + 8);
+    *ret_even = lanes_uncross(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+    *ret_odd = lanes_uncross(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+LANES_INLINE void v16_load_pairs(const float *p, v16 *ret_even, v16 *ret_odd)
+{
+    lanes_load_pairs8(p, &ret_even->lo, &ret_odd->lo);
+    lanes_load_pairs8(p + 16, &ret_even->hi, &ret_odd->hi);
+}
+
+LANES_INLINE void lanes_store_pairs8(float *p, __m256 even, __m256 odd)
+{
+    __m256 a = _mm256_unpacklo_ps(even, odd);
+    __m256 b = _mm256_unpackhi_ps(even, odd);
+    _mm256_storeu_ps(p, _mm256_permute2f128_ps(a, b, 0x20));
+    _mm256_storeu_ps(p + 8, _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+LANES_INLINE void v16_store_pairs(float *p, v16 even, v16 odd)
+{
+    lanes_store_pairs8(p, even.lo, odd.lo);
+    lanes_store_pairs8(p + 16, even.hi, odd.hi);
+}
+
 LANES_INLINE float v16_fold_max(v16 v)
 {
     __m256 a = _mm256_max_ps(v.lo, v.hi);

@@ -91,6 +91,27 @@ LANES_INLINE bool v16_any_gt(v16 a, v16 b)
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
 }
 
+LANES_INLINE uint32_t v16_ge_mask(v16 a, v16 b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
+
+LANES_INLINE void v16_load_pairs(const float *p, v16 *ret_even, v16 *ret_odd)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    __m512 a = _mm512_loadu_ps(p);
+    __m512 b = _mm512_loadu_ps(p + 16);
+    *ret_even = _mm512_permutex2var_ps(a, even, b);
+    *ret_odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b);
+}
+
+LANES_INLINE void v16_store_pairs(float *p, v16 even, v16 odd)
+{
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    _mm512_storeu_ps(p, _mm512_permutex2var_ps(even, low, odd));
+    _mm512_storeu_ps(p + 16, _mm512_permutex2var_ps(even, _mm512_add_epi32(low, _mm512_set1_epi32(8)), odd));
+}
+
 LANES_INLINE float v16_fold_max(v16 v)
 {
     __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
