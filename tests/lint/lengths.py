@@ -7,7 +7,7 @@ import re
 import tree
 
 FUNCTION_WALL, FILE_WALL, COLUMN_WALL = 130, 800, 140
-OPEN = re.compile(r"^(?!struct|enum|union|typedef|static const|extern)(?:[\w*]+[ *]+)+(\w+)\([^;{]*\)\s*\n\{\n", re.M)
+OPEN = re.compile(r"^(?:[\w*]+[ *]+)+(\w+)\([^;{]*\)\s*\n\{\n", re.M)
 
 functions, files, findings = [], [], []
 sources = tree.files(tree.PROGRAM + ["tests"], (".c", ".h", ".inc"))

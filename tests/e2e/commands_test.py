@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the binary: what they print, where, and their exit codes."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from daemon import model, required, run_cases, seconds  # noqa: E402
+
+
+def foldkv(*arguments, **environment):
+    return subprocess.run([required("FOLDKV_TEST_BINARY"), *arguments], capture_output=True, text=True, timeout=seconds(60),
+                          env={**os.environ, **environment})
+
+
+class Commands(unittest.TestCase):
+    def refused(self, code, *arguments, names=(), **environment):
+        """Ends with the code, nothing on stdout, one line on stderr that names each of names."""
+        run = foldkv(*arguments, **environment)
+        self.assertEqual(run.returncode, code, run.stderr)
+        self.assertEqual(run.stdout, "")
+        self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+        for name in names:
+            self.assertIn(name, run.stderr)
+
+    def test_1_version_and_help(self):
+        self.assertRegex(foldkv("--version").stdout, r"^foldkv \d+\.\d+\.\d+")
+        run = foldkv("help", "serve")
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("--cache-bytes", run.stdout)
+
+    def test_2_inspect(self):
+        run = foldkv("inspect", model(), "--json")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        found = json.loads(run.stdout)
+        self.assertRegex(json.dumps(found), r'"[0-9a-f]{64}"')
+        again = foldkv("inspect", model(), "--json")
+        self.assertEqual(run.stdout, again.stdout)
+        self.assertIn("llama", foldkv("inspect", model()).stdout)
+
+    def test_3_kernels(self):
+        run = foldkv("kernels")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("scalar", run.stdout)
+        self.assertIn("matmul_q4_1", run.stdout)
+
+    def test_4_usage_is_exit_2(self):
+        for arguments in (("serve", model(), "--no-such-flag"), ("no-such-command",), ("serve",)):
+            run = foldkv(*arguments)
+            self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
+            self.assertTrue(run.stderr)
+
+    def test_5_values_out_of_range(self):
+        self.refused(1, "serve", model(), "--threads", "100000", names=["threads", "100000"])
+        self.refused(1, "serve", model(), "--cache-type", "f8", names=["f8"])
+        self.refused(1, "serve", model(), "--isa", "mmx", names=["mmx"])
+        self.refused(1, "serve", model(), FOLDKV_ENGINE_RUNNING_MAX="x", names=["x"])
+
+    def test_6_files_that_are_no_model(self):
+        self.refused(1, "serve", "/nonexistent.gguf", names=["/nonexistent.gguf"])
+        with open(model(), "rb") as f:
+            head = f.read(1 << 20)
+        for name, content in (("text", b"hello, I am no model"), ("empty", b""), ("cut", head),
+                              ("version", head[:4] + b"\x09" + head[5:])):
+            with self.subTest(name), tempfile.NamedTemporaryFile(suffix=".gguf") as f:
+                f.write(content)
+                f.flush()
+                self.refused(1, "serve", f.name)
+                self.refused(1, "inspect", f.name)
+
+    def test_7_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.refused(1, "serve", model(), "--listen", f"127.0.0.1:{taken.getsockname()[1]}",
+                         names=[str(taken.getsockname()[1])])
+
+
+if __name__ == "__main__":
+    run_cases()
