@@ -6,7 +6,7 @@
 #ifndef FOLDKV_SCHED_ENGINE_H
 #define FOLDKV_SCHED_ENGINE_H
 
-#include "config/why.h"
+#include "config/gguf.h"
 #include "sched/engine_stats.h"
 #include "sched/request.h"
 
@@ -28,8 +28,8 @@ struct engine_options {
     void *user;
 };
 
-/* Loads path and starts the thread. On failure everything is undone and ret_why says why. */
-enum status engine_new(const char *path, const struct engine_options *options, struct engine **ret_engine,
+/* Loads an opened file (which may be closed afterwards) and starts the thread. On failure all is undone and ret_why says why. */
+enum status engine_new(const struct gguf *gguf, const struct engine_options *options, struct engine **ret_engine,
                        struct why *ret_why) MUST_USE;
 /* Cancels what runs, ends the thread, frees all. Requests that the loop still holds must be freed by it first or after. */
 void engine_free(struct engine **engine);
@@ -49,7 +49,7 @@ void engine_cancel(struct engine *engine, struct request *request, bool is_stop)
 struct request *engine_next_ready(struct engine *engine);
 /* No request is accepted any more. */
 void engine_drain(struct engine *engine);
-/* Waiting and running together; any thread. */
+/* Accepted and not yet collected as done; any thread. */
 uint32_t engine_active(const struct engine *engine);
 /* Nanoseconds (CLOCK_MONOTONIC) of the last step's end or of the last idle turn; any thread. For /livez. */
 uint64_t engine_progress_ns(const struct engine *engine);

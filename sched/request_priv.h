@@ -58,6 +58,7 @@ struct request {
     enum request_state state;
     uint32_t *ids; /* the prompt, then what was generated: room for n_ids + max_tokens */
     uint32_t n_generated;
+    uint32_t computed_rows; /* positions ever computed: what is computed below it is recomputation */
     uint32_t cached_tokens; /* set before the first output */
     enum finish_reason finish_reason;
     enum status error;

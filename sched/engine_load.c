@@ -1,0 +1,116 @@
+/* engine_load.c: builds an engine's parts in order, and takes them down in reverse.
+ *
+ * HOW     kernels -> workers -> model (packed by the workers) -> cache (touched by the workers) -> decoder -> scheduler. Each needs only
+ *         those before it.
+ * OWNS    All of struct engine_parts.
+ * THREAD  The one that calls engine_new; the pool of workers is handed over to the engine thread for good.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/engine_load.h"
+
+#include "cache/pool_size.h"
+#include "config/mem.h"
+#include "sched/available_memory.h"
+
+static enum status pick_kernels(const char *name, struct kernels *ret_kernels, struct why *ret_why)
+{
+    if (name != NULL && name[0] != '\0')
+        return kernels_pick_named(name, ret_kernels, ret_why);
+    kernels_pick(isa_available(), ret_kernels);
+    return OK;
+}
+
+/* The namespace of a process without a registry: its identity and binding, so that restarts agree. */
+static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[SHA256_BYTES])
+{
+    struct sha256 *sha;
+    TRY(sha256_new(&sha));
+    sha256_start(sha);
+    sha256_part(sha, 'I', m->identity, SHA256_BYTES);
+    sha256_part(sha, 'B', m->binding_hash, SHA256_BYTES);
+    sha256_finish(sha, ret_namespace);
+    sha256_free(&sha);
+    return OK;
+}
+
+static void touch_share(void *arg, uint32_t tid)
+{
+    struct engine_parts *p = arg;
+    cache_touch(p->cache, tid, workers_count(p->workers));
+}
+
+static enum status make_cache(struct engine_parts *p, const struct engine_options *o, struct why *ret_why)
+{
+    const struct graph *g = p->model->graph;
+    size_t page_bytes = decoder_page_bytes(g, p->model->kv_type);
+    uint64_t block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads * g->n_layers;
+    struct cache_shape shape = {
+        .n_layers = g->n_layers,
+        .n_heads = g->layers[0].n_k_heads,
+        .page_bytes = page_bytes,
+        .pool_bytes = pool_size(o->cache_bytes, available_memory_bytes(), block_bytes, g->context),
+        .context_max = g->context,
+        .sequences_max = o->running_max,
+    };
+    memcpy(shape.identity, p->model->manifest->identity, SHA256_BYTES);
+    memcpy(shape.numerics, p->model->manifest->binding_hash, SHA256_BYTES);
+    TRY(namespace_of(p->model->manifest, shape.namespace_id));
+    TRY(cache_new(&shape, &p->cache, ret_why));
+    workers_run(p->workers, touch_share, p);
+    return OK;
+}
+
+static enum status make_decoder(struct engine_parts *p, const struct scheduler_limits *limits, struct why *ret_why)
+{
+    struct cache_memory memory = cache_memory(p->cache);
+    struct decoder_memory pages = {.base = memory.base, .layer_stride = memory.layer_stride,
+                                   .head_stride = memory.head_stride, .page_bytes = memory.page_bytes};
+    TRY(namespace_of(p->model->manifest, pages.generation));
+    struct decoder_limits decoder_limits = {
+        .rows_max = scheduler_rows_max(limits),
+        .sequences_max = limits->running_max,
+        .logit_rows_max = SCHEDULER_LOGIT_ROWS,
+        .context_max = limits->context_max,
+    };
+    return decoder_new(p->model, &p->kernels, p->workers, &decoder_limits, &pages, &p->decoder, ret_why);
+}
+
+static enum status make_scheduler(struct engine_parts *p, const struct scheduler_limits *limits,
+                                  scheduler_news_fn *on_news, void *user, struct why *ret_why)
+{
+    struct scheduler_parts parts = {.model = p->model, .kernels = &p->kernels, .workers = p->workers,
+                                    .decoder = p->decoder, .cache = p->cache};
+    enum status s = scheduler_new(&parts, limits, on_news, user, &p->scheduler);
+    return s == OK ? OK : why_set(ret_why, s, "", "no memory for the scheduler");
+}
+
+enum status engine_parts_init(struct engine_parts *p, const struct gguf *gguf, const struct engine_options *o,
+                              scheduler_news_fn *on_news, void *user, struct why *ret_why)
+{
+    enum kv_type kv_type;
+    TRY(model_kv_type(o->cache_type, &kv_type, ret_why));
+    TRY(pick_kernels(o->isa, &p->kernels, ret_why));
+    TRY(workers_new(o->n_threads, &p->workers, ret_why));
+    TRY(model_load(gguf, kv_type, &p->kernels, p->workers, &p->model, ret_why));
+    p->context_max = p->model->graph->context;
+    struct scheduler_limits limits = {
+        .running_max = o->running_max,
+        .prefill_chunk = o->prefill_chunk,
+        .context_max = p->context_max,
+        .is_paced = true,
+        .stop_ids = o->stop_ids,
+        .n_stop_ids = o->n_stop_ids,
+    };
+    TRY(make_cache(p, o, ret_why));
+    TRY(make_decoder(p, &limits, ret_why));
+    return make_scheduler(p, &limits, on_news, user, ret_why);
+}
+
+void engine_parts_release(struct engine_parts *p)
+{
+    scheduler_free(&p->scheduler);
+    decoder_free(&p->decoder);
+    cache_free(&p->cache);
+    model_free(&p->model);
+    workers_free(&p->workers);
+}

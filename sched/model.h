@@ -1,0 +1,40 @@
+/* model.h: a checkpoint made ready to compute with: its graph, its identity and its packed weights.
+ *
+ * Immutable once loaded; shared by every thread. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SCHED_MODEL_H
+#define FOLDKV_SCHED_MODEL_H
+
+#include "config/manifest.h"
+#include "kernels/kernel.h"
+#include "kernels/workers.h"
+
+struct layer_weights {
+    const float *attn_norm; /* [hidden] */
+    const float *ffn_norm;  /* [hidden] */
+    struct packed_matrix q, k, v, output;
+    struct packed_matrix gate, up, down;
+};
+
+struct model {
+    struct graph *graph;
+    struct manifest *manifest;
+    enum kv_type kv_type;
+    struct packed_matrix embedding;   /* [vocab] rows of [hidden] */
+    struct packed_matrix output;      /* the same panels as embedding where the table is tied */
+    const float *output_norm;         /* [hidden] */
+    struct layer_weights *layers;     /* [graph->n_layers] */
+    char *weights;                    /* one mapping that holds all of the above */
+    size_t weights_bytes;
+};
+
+/* The K/V type named "f16" or "f32"; BAD_OPTION otherwise. */
+enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *ret_why) MUST_USE;
+
+/* Checks, hashes and packs the weights of an opened file, on all workers. BAD_FILE with a why, NO_MEMORY; nothing is kept on
+ * failure. The file may be closed afterwards. */
+enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const struct kernels *kernels,
+                       struct workers *workers, struct model **ret_model, struct why *ret_why) MUST_USE;
+void model_free(struct model **model);
+
+#endif

@@ -1,0 +1,202 @@
+/* scheduler_batch.c: admission by free pages, the rows of a step, preemption, and the end of every append.
+ *
+ * WHY     Pages are what runs out. The oldest request must always be able to go on, so age decides who keeps them.
+ * HOW     The oldest waiting request is admitted if pages for all it has to compute can be had now. Each running request gets rows for
+ *         this step, decode rows always, prompt rows under the budget; when pages run out the youngest running request goes back to
+ *         the queue and its pages become cached; it is computed again later, from its tokens.
+ * ALWAYS  (1) A request only ever loses its pages to an older one (or to itself).           reserve
+ *         (2) Every append opened by plan_rows is committed or aborted by scheduler_commit.
+ *         (3) A request alone can always run: the engine refuses what the whole pool could not hold.
+ * THREAD  engine
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/scheduler_priv.h"
+
+static uint32_t pending_rows(const struct request *r)
+{
+    return request_n_tokens(r) - sequence_length(r->sequence);
+}
+
+/* ---- admission ---- */
+
+static uint32_t pages_held(const struct sequence *sequence)
+{
+    uint32_t n_spans, pages = 0;
+    const struct page_span *spans = sequence_spans(sequence, &n_spans);
+    for (uint32_t i = 0; i < n_spans; i++)
+        pages += spans[i].n_pages;
+    return pages;
+}
+
+static enum status open_sequence(struct scheduler *s, struct request *r, bool may_reuse, struct cache_move *ret_move)
+{
+    return sequence_open(s->parts.cache, r->has_salt ? r->salt : NULL, r->has_salt ? sizeof r->salt : 0, r->ids,
+                         request_n_tokens(r), may_reuse && !r->prompt_logprobs, &r->sequence, ret_move);
+}
+
+/* Opens r's sequence if pages for all its tokens and the next can be had; else notes how many must be available before the next
+ * try is worth its look-up. */
+static bool try_open(struct scheduler *s, struct request *r)
+{
+    struct cache *cache = s->parts.cache;
+    struct cache_move move;
+    enum status status = open_sequence(s, r, true, &move);
+    if (status == STATUS_CACHE_FULL && s->n_running == 0) /* a copied head and its source do not fit together */
+        status = open_sequence(s, r, false, &move);
+    if (status != OK) {
+        s->admission_blocks = cache_blocks_available(cache) + 1;
+        return false;
+    }
+    if (move.n_tokens > 0)
+        decoder_copy_page(s->parts.decoder, move.from_page, move.to_page, move.n_tokens);
+    sequence_moved(r->sequence);
+    uint32_t needed = cache_blocks_for(request_n_tokens(r) + 1);
+    uint32_t held = pages_held(r->sequence);
+    uint32_t lacking = needed > held ? needed - held : 0;
+    uint32_t available = cache_blocks_available(cache);
+    if (lacking <= available || s->n_running == 0)
+        return true;
+    sequence_close(&r->sequence, true);
+    s->admission_blocks = cache_blocks_available(cache) + (lacking - available);
+    return false;
+}
+
+static void start_running(struct scheduler *s, struct request *r)
+{
+    bool is_first = r->times.started_ns == 0;
+    request_set_state(r, REQUEST_RUNNING);
+    s->running[s->n_running++] = (struct running){.request = r};
+    s->stats.requests_running = s->n_running;
+    if (!is_first)
+        return;
+    r->times.started_ns = s->now_ns;
+    r->cached_tokens = sequence_reused(r->sequence);
+}
+
+void scheduler_admit(struct scheduler *s)
+{
+    while (s->waiting_head != NULL && s->n_running < s->limits.running_max) {
+        struct request *r = s->waiting_head;
+        if (s->n_running > 0 && cache_blocks_available(s->parts.cache) < s->admission_blocks)
+            return;
+        if (!try_open(s, r))
+            return;
+        s->waiting_head = r->next;
+        if (s->waiting_head == NULL)
+            s->waiting_tail = NULL;
+        r->next = NULL;
+        scheduler_count_waiting(s, r, -1);
+        start_running(s, r);
+    }
+}
+
+/* ---- rows ---- */
+
+static void preempt(struct scheduler *s, uint32_t index)
+{
+    struct request *r = s->running[index].request;
+    sequence_close(&r->sequence, true);
+    scheduler_remove_running(s, index);
+    scheduler_wait(s, r, true);
+    s->stats.preemptions++;
+}
+
+/* Opens an append of n rows for running[index], taking pages from the youngest until it succeeds. False if it was itself the
+ * youngest and went back to the queue. Younger ones have no open append yet: rows are planned in order of age. */
+static bool reserve(struct scheduler *s, uint32_t index, uint32_t n)
+{
+    while (append_open(s->running[index].request->sequence, n) != OK) {
+        uint32_t youngest = s->n_running - 1;
+        preempt(s, youngest);
+        if (youngest == index)
+            return false;
+    }
+    return true;
+}
+
+static void add_rows(struct scheduler *s, struct running *run, uint32_t n)
+{
+    struct request *r = run->request;
+    run->n_rows = n;
+    run->row_first = s->n_rows;
+    run->first_position = sequence_length(r->sequence);
+    memcpy(s->row_ids + s->n_rows, r->ids + run->first_position, n * sizeof *s->row_ids);
+    uint32_t n_spans;
+    const struct page_span *spans = sequence_spans(r->sequence, &n_spans);
+    s->sequences[s->n_sequences++] = (struct attention_sequence){
+        .runs = (const struct page_run *)(const void *)spans,
+        .n_runs = n_spans,
+        .first_position = run->first_position,
+        .n_rows = n,
+        .row_first = run->row_first,
+    };
+    s->n_rows += n;
+}
+
+static uint32_t decoding_count(const struct scheduler *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_running; i++)
+        n += pending_rows(s->running[i].request) == 1;
+    return n;
+}
+
+_Static_assert(sizeof(struct page_span) == sizeof(struct page_run) &&
+                   offsetof(struct page_span, n_pages) == offsetof(struct page_run, n_pages),
+               "cache and kernels describe a run of pages alike");
+
+void scheduler_plan_rows(struct scheduler *s)
+{
+    s->n_rows = 0;
+    s->n_sequences = 0;
+    uint32_t budget = s->limits.prefill_chunk;
+    if (s->limits.is_paced)
+        budget = pace_prefill_rows(&s->pace, decoding_count(s), budget);
+    struct pace_step step = {0};
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        struct running *run = &s->running[i];
+        uint32_t pending = pending_rows(run->request);
+        uint32_t n = pending == 1 || pending <= budget ? pending : budget;
+        run->n_rows = 0;
+        if (n == 0 || !reserve(s, i, n))
+            continue;
+        bool is_decode = pending == 1;
+        budget -= is_decode ? 0 : n;
+        step.decode_rows += is_decode;
+        step.prefill_rows += is_decode ? 0 : n;
+        add_rows(s, run, n);
+    }
+    s->last_step = step;
+}
+
+/* ---- commit ---- */
+
+static void count_rows(struct scheduler *s, struct running *run)
+{
+    struct request *r = run->request;
+    uint32_t end = run->first_position + run->n_rows;
+    uint32_t prompt_end = end < r->n_ids ? end : r->n_ids;
+    if (prompt_end > run->first_position)
+        s->stats.prefill_tokens += prompt_end - run->first_position;
+    if (run->first_position < r->computed_rows) {
+        uint32_t again = end < r->computed_rows ? end : r->computed_rows;
+        s->stats.recomputed_tokens += again - run->first_position;
+    }
+    if (end > r->computed_rows)
+        r->computed_rows = end;
+}
+
+void scheduler_commit(struct scheduler *s, bool is_good)
+{
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        struct running *run = &s->running[i];
+        if (run->n_rows == 0)
+            continue;
+        if (is_good) {
+            append_commit(run->request->sequence, s->row_ids + run->row_first, run->n_rows);
+            count_rows(s, run);
+        } else {
+            append_abort(run->request->sequence);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+/* scheduler_emit.c: from a step's rows to outputs: prompt scores, sampled tokens, ends.
+ *
+ * WHY     Only rows whose next token is asked for need logits, and a vocabulary's worth of them is large: they are computed
+ *         SCHEDULER_LOGIT_ROWS at a time and used up at once.
+ * HOW     Row at position p gives the token at index p + 1: scored if the prompt has it and scores are asked for, sampled if it is the
+ *         first unknown one. The workers take rows of logits each; what they find is pushed in order by the engine thread.
+ * ALWAYS  (1) A token is sampled, scored and pushed once, also when its row is computed again.       want_rows
+ *         (2) NaN or inf in a row of logits ends that request alone.                                 emit_one
+ * THREAD  engine; make_outputs on its workers
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/scheduler_priv.h"
+
+#include "sched/logprobs.h"
+
+/* ---- which rows ---- */
+
+static uint32_t outputs_so_far(const struct request *r)
+{
+    return atomic_load_explicit(&r->n_pushed, memory_order_relaxed);
+}
+
+static void want_rows(struct scheduler *s, uint32_t index)
+{
+    const struct running *run = &s->running[index];
+    const struct request *r = run->request;
+    uint32_t known = request_n_tokens(r);
+    uint32_t scored = outputs_so_far(r); /* prompt tokens come first, each an output */
+    for (uint32_t i = 0; i < run->n_rows; i++) {
+        uint32_t token = run->first_position + i + 1;
+        bool is_prompt = token < r->n_ids && r->prompt_logprobs && token >= scored;
+        bool is_next = token == known && r->n_generated < r->max_tokens;
+        if (is_prompt || is_next)
+            s->wanted[s->n_wanted++] = (struct wanted_row){
+                .row = run->row_first + i, .running = index, .token = token, .is_prompt = is_prompt};
+    }
+}
+
+/* ---- logits to outputs, on the workers ---- */
+
+struct emit_job {
+    struct scheduler *s;
+    const float *logits;
+    const struct wanted_row *wanted;
+    uint32_t n;
+};
+
+static enum status make_output(struct scheduler *s, uint32_t tid, const float *logits, const struct wanted_row *w,
+                               struct token_output *ret_output)
+{
+    const struct request *r = s->running[w->running].request;
+    const struct vector_kernels *vector = &s->parts.kernels->vector;
+    uint32_t vocab = s->parts.model->graph->vocab;
+    ret_output->is_prompt = w->is_prompt;
+    ret_output->has_logprob = false;
+    ret_output->n_top = 0;
+    if (w->is_prompt)
+        ret_output->id = r->ids[w->token];
+    else
+        TRY(sampler_pick(s->samplers[tid], logits, &r->sampling, 0, w->token - r->n_ids, vector, &ret_output->id));
+    if (r->logprobs < 0)
+        return OK;
+    return logprobs_fill(logits, vocab, (uint32_t)r->logprobs, vector, ret_output);
+}
+
+static void make_outputs(void *arg, uint32_t tid)
+{
+    struct emit_job *job = arg;
+    uint32_t first, end;
+    workers_share(job->n, 1, tid, job->s->n_threads, &first, &end);
+    for (uint32_t i = first; i < end; i++) {
+        const float *logits = job->logits + (size_t)i * job->s->parts.model->graph->vocab;
+        job->s->output_status[i] = make_output(job->s, tid, logits, &job->wanted[i], &job->s->outputs[i]);
+    }
+}
+
+/* ---- outputs to requests ---- */
+
+static bool is_stop_id(const struct scheduler *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->limits.n_stop_ids; i++)
+        if (s->stop_ids[i] == id)
+            return true;
+    return false;
+}
+
+/* The prompt's first token has no row before it: its score is null. */
+static void push_first_prompt_token(struct request *r)
+{
+    if (!r->prompt_logprobs || outputs_so_far(r) > 0)
+        return;
+    struct token_output first = {.id = r->ids[0], .is_prompt = true};
+    request_push(r, &first);
+}
+
+static void push(struct scheduler *s, struct request *r, const struct token_output *output)
+{
+    if (r->times.first_output_ns == 0)
+        r->times.first_output_ns = s->now_ns;
+    r->times.last_output_ns = s->now_ns;
+    request_push(r, output);
+    s->stats.generated_tokens += !output->is_prompt;
+}
+
+/* Statuses other than OK are ends with an error; a stop token is an end without a push. */
+static void emit_one(struct scheduler *s, const struct wanted_row *w, const struct token_output *output, enum status status)
+{
+    struct running *run = &s->running[w->running];
+    if (run->status != OK || run->is_stopped)
+        return;
+    run->status = status;
+    if (status != OK)
+        return;
+    if (!output->is_prompt && !run->request->ignore_eos && is_stop_id(s, output->id)) {
+        run->is_stopped = true;
+        return;
+    }
+    push(s, run->request, output);
+}
+
+static void emit_wanted(struct scheduler *s)
+{
+    for (uint32_t at = 0; at < s->n_wanted; at += SCHEDULER_LOGIT_ROWS) {
+        uint32_t left = s->n_wanted - at;
+        struct emit_job job = {.s = s, .wanted = s->wanted + at,
+                               .n = left < SCHEDULER_LOGIT_ROWS ? left : SCHEDULER_LOGIT_ROWS};
+        for (uint32_t i = 0; i < job.n; i++)
+            s->logit_rows[i] = job.wanted[i].row;
+        job.logits = decoder_logits(s->parts.decoder, s->logit_rows, job.n);
+        workers_run(s->parts.workers, make_outputs, &job);
+        for (uint32_t i = 0; i < job.n; i++)
+            emit_one(s, &job.wanted[i], &s->outputs[i], s->output_status[i]);
+    }
+}
+
+/* ---- ends ---- */
+
+static bool is_complete(const struct scheduler *s, const struct request *r)
+{
+    if (sequence_length(r->sequence) < r->n_ids)
+        return false;
+    return r->n_generated == r->max_tokens || request_n_tokens(r) >= s->limits.context_max;
+}
+
+/* Ends or announces running[index]; true if it ended. */
+static bool settle(struct scheduler *s, uint32_t index)
+{
+    struct running *run = &s->running[index];
+    struct request *r = run->request;
+    enum finish_reason reason = run->status != OK    ? FINISH_ERROR
+                                : run->is_stopped    ? FINISH_STOP
+                                : is_complete(s, r)  ? FINISH_LENGTH
+                                                     : FINISH_NONE;
+    if (reason == FINISH_NONE) {
+        if (run->n_rows > 0)
+            scheduler_announce(s, r);
+        return false;
+    }
+    enum status error = run->status;
+    scheduler_remove_running(s, index);
+    scheduler_end(s, r, reason, error);
+    return true;
+}
+
+void scheduler_emit(struct scheduler *s)
+{
+    s->n_wanted = 0;
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        struct running *run = &s->running[i];
+        run->is_stopped = false;
+        if (run->status != OK || run->n_rows == 0)
+            continue;
+        push_first_prompt_token(run->request);
+        want_rows(s, i);
+    }
+    emit_wanted(s);
+    for (uint32_t i = s->n_running; i-- > 0;)
+        settle(s, i);
+}
