@@ -1,0 +1,33 @@
+/* gguf_reader.h: a cursor over untrusted bytes: nothing is read before it is known to be there.
+ *
+ * It carries what it is reading (subject) so that every refusal names it. One thread, on the caller's stack. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_CONFIG_GGUF_READER_H
+#define FOLDKV_CONFIG_GGUF_READER_H
+
+#include "config/why.h"
+
+struct gguf_reader {
+    const uint8_t *bytes;
+    size_t len, at; /* at <= len always */
+    struct why *why; /* may be NULL */
+    char field[96];  /* key or tensor at fault, "" until its name is known */
+    char subject[128];
+};
+
+/* Sets what is being read, e.g. "key 3 of 12". */
+void gguf_reader_about(struct gguf_reader *r, const char *format, ...) PRINTF_LIKE(2, 3);
+/* The same once its name is known; the name goes into why's field, too. */
+void gguf_reader_about_named(struct gguf_reader *r, const char *kind, struct slice name);
+size_t gguf_reader_left(const struct gguf_reader *r);
+/* BAD_FILE with "subject: text". */
+enum status gguf_reader_refuse(struct gguf_reader *r, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Each takes what it names and moves on, or refuses and stays; what is the thing's name for the refusal. */
+enum status gguf_reader_u32(struct gguf_reader *r, const char *what, uint32_t *ret) MUST_USE;
+enum status gguf_reader_u64(struct gguf_reader *r, const char *what, uint64_t *ret) MUST_USE;
+enum status gguf_reader_string(struct gguf_reader *r, const char *what, struct slice *ret) MUST_USE;
+enum status gguf_reader_bytes(struct gguf_reader *r, const char *what, uint64_t len,
+                              const uint8_t **ret) MUST_USE;
+
+#endif
