@@ -4,7 +4,7 @@
  *         or leaves open is refused, and the connection closed.
  * HOW     llhttp is paused at headers-complete, at the last chunk's header and at message-complete, so the bytes it used in
  *         between are exactly the header block, the body and the trailers. The header block and the trailers are scanned for
- *         folded lines (CRLF, then SP or HT), which llhttp 8 unfolds in silence, and for the limits. CR and LF before the request line
+ *         folded lines (CRLF, then SP or HT) and bare LF, which llhttp 8 lets pass, and for the limits. CR and LF before the request line
  *         are eaten here, one pair at most. Host, Transfer-Encoding, Expect and the version are judged when the head is in.
  * ALWAYS  (1) A body byte is never scanned as a header, nor a header byte left unscanned.    feed_llhttp
  *         (2) A body never grows past its maximum, nor do its chunks' frames.                on_body, on_chunk_header
@@ -85,6 +85,8 @@ static int on_field_complete(llhttp_t *llhttp)
     struct http_parse *p = llhttp->data;
     p->value_index = -1;
     p->value_len = 0;
+    if (p->name_len == 0)
+        return refuse(p, STATUS_BAD_REQUEST, "headers", "a header line without a name");
     if (++p->n_headers > HTTP_HEADERS_MAX)
         return refuse(p, STATUS_HEADER_TOO_LARGE, "headers", "more than 100 header lines");
     for (size_t i = 0; i < ARRAY_LEN(header_rows) && p->phase == PHASE_HEAD; i++) {
@@ -232,7 +234,10 @@ static void scan_lines(struct http_parse *p, const char *bytes, size_t n)
         p->line_bytes = bytes[i] == '\n' ? 0 : p->line_bytes + 1;
         if (p->line_bytes > HTTP_LINE_MAX + 1) /* its CR is not counted */
             refuse(p, STATUS_HEADER_TOO_LARGE, "headers", "a line of the head is over 8 KiB");
+        if (bytes[i] == '\n' && p->last != '\r')
+            refuse(p, STATUS_BAD_REQUEST, "headers", "a line that ends in LF alone");
         p->is_line_start = bytes[i] == '\n';
+        p->last = bytes[i];
     }
 }
 

@@ -66,6 +66,7 @@ struct http_parse {
     uint64_t line_bytes;
     uint64_t framing_bytes; /* of chunks: sizes, extensions, line ends */
     bool is_line_start;     /* the byte before ended a line */
+    char last;              /* the byte before */
     size_t name_len;
     char name[24];
     int value_index; /* row of http_head.def that the current header is, or -1 */
