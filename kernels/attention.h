@@ -28,16 +28,25 @@ enum {
     ATTEND_CHUNK = 256, /* tokens */
     ATTEND_UNIT = 16,   /* tokens */
     ATTEND_CHUNK_UNITS = ATTEND_CHUNK / ATTEND_UNIT,
+    ATTEND_STEP_MAX = 64,     /* tokens */
+    ATTEND_STEP_ELEMENTS = 4096, /* of K or V in a step at most: 8 to 16 KiB, so that a step stays in the first cache */
     ATTEND_ROWS_MAX = 24,   /* query rows in a tile */
     ATTEND_WIDTH_MAX = 256, /* d_qk and d_v */
+    ATTEND_Q_STRIDE = ATTEND_WIDTH_MAX + 16, /* floats between query rows of a tile; not a power of two, or rows share sets */
     PAGE_TOKENS = 64,
     PAGE_UNITS = PAGE_TOKENS / ATTEND_UNIT,
 };
 
 enum kv_type { KV_F16, KV_F32, KV_TYPE_COUNT };
 
-/* Tokens a step: min(64, 4096 / max(d_qk, d_v)), a multiple of 16. */
-uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v);
+/* Tokens a step: min(64, 4096 / max(d_qk, d_v)), rounded down to a multiple of 16. */
+static inline uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v)
+{
+    uint32_t width = d_qk > d_v ? d_qk : d_v;
+    uint32_t tokens = ATTEND_STEP_ELEMENTS / width;
+    return tokens < ATTEND_STEP_MAX ? tokens / ATTEND_UNIT * ATTEND_UNIT : ATTEND_STEP_MAX;
+}
+
 size_t kv_type_bytes(enum kv_type type);
 size_t kv_k_part_bytes(enum kv_type type, uint32_t d_qk); /* of one unit */
 size_t kv_v_part_bytes(enum kv_type type, uint32_t d_v);
@@ -65,21 +74,21 @@ struct page_run {
 /* ---- leaf kernels, one set an instruction set ---- */
 
 struct attend_tile {
-    uint32_t n_rows;              /* 1..ATTEND_ROWS_MAX */
-    uint32_t d_qk, d_v;           /* multiples of 16, 16..256 */
-    const float *q_t;             /* [d_qk][n_rows], scaled */
-    uint32_t n_tokens;            /* 1..256: the longest row's visible tokens in this chunk */
-    const uint16_t *row_tokens;   /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
-    const void *const *k_units;   /* ceil(n_tokens / 16) addresses */
+    uint32_t n_rows;            /* 1..ATTEND_ROWS_MAX */
+    uint32_t d_qk, d_v;         /* multiples of 16, 16..256 */
+    const float *q;             /* [n_rows][ATTEND_Q_STRIDE], scaled */
+    uint32_t n_tokens;          /* 1..256: the longest row's visible tokens in this chunk */
+    const uint16_t *row_tokens; /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
+    const void *const *k_units; /* ceil(n_tokens / 16) addresses */
     const void *const *v_units;
-    const void *const *next_k;    /* what to prefetch while this chunk runs: as many units as above, or NULL */
-    const void *const *next_v;
-    float *m;                     /* [n_rows] */
-    float *l;                     /* [n_rows] */
-    float *acc;                   /* [n_rows][d_v], 64-byte aligned */
+    const void *const *k_ahead; /* as many: k_ahead[u] is prefetched while unit u is worked on, never read */
+    const void *const *v_ahead;
+    float *m;                   /* [n_rows] */
+    float *l;                   /* [n_rows] */
+    float *acc;                 /* [n_rows][d_v] */
 };
 
-/* One chunk for one tile. Uses at most scratch of its own stack; allocates nothing. */
+/* One chunk for one tile. Uses at most 64 KiB of its own stack; allocates nothing. */
 typedef void attend_chunk_fn(const struct attend_tile *tile);
 /* Merges partial 2 into the running state, in place, by the formula above. */
 typedef void attend_merge_fn(uint32_t d_v, float *m, float *l, float *acc, float m2, float l2,

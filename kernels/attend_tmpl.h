@@ -1,0 +1,421 @@
+/* attend_tmpl.h: one chunk of grouped attention, merge and finish, as a template over lanes.h.
+ *
+ * WHY     A unit of K/V is loaded and widened once for all rows of the tile; no row's order of sums depends on which
+ *         rows stand beside it (attention.h: ORDER OF SUMS), so the shapes below are chosen for speed alone.
+ * HOW     A step runs three functions, qk, softmax and pv, each kept out of line: in one body the compiler hoists the
+ *         constants of exp over the accumulators and spills them. Rows are cut evenly into blocks of at most
+ *         ATTEND_BLOCK_ROWS; qk holds rows x units and pv rows x columns of accumulators, at most ATTEND_VECTORS, in
+ *         registers. From ATTEND_WIDEN_ROWS rows on f16 is widened once a step into f32 scratch, not once a block.
+ *         While qk reads a line of K it asks for the same line of the unit one step ahead, and pv likewise for V: so the
+ *         requests to memory are spread evenly over the step, which is worth 1.5 times the speed of none or of a burst.
+ * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V enters nothing.   softmax, pv
+ *         (2) Loads stay inside the units.
+ * NOT     Addresses, rows, order of chunks: attention_run.c.
+ *
+ * The including file defines LANES_x and ATTEND_NAME(op), the enum constants ATTEND_BLOCK_ROWS, ATTEND_VECTORS and
+ * ATTEND_WIDEN_ROWS, and ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...). */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_KERNELS_ATTEND_TMPL_H
+#define FOLDKV_KERNELS_ATTEND_TMPL_H
+
+#include "kernels/lanes.h"
+
+#include <math.h>
+
+#include "kernels/kernel_rows.h"
+#include "kernels/prefetch.h"
+
+enum {
+    STEP_UNITS = ATTEND_STEP_MAX / ATTEND_UNIT,
+    SCORE_STRIDE = ATTEND_STEP_MAX + 16, /* floats; rows must not share the sets of the first cache */
+    COLUMNS_MAX = 4,                     /* vectors of V that pv takes at once */
+};
+
+/* What a step works on. */
+struct step {
+    const void *const *k; /* [units] */
+    const void *const *v;
+    const void *const *k_ahead;
+    const void *const *v_ahead;
+    uint32_t n_tokens;
+    uint32_t n_units;
+    uint32_t d_qk, d_v;
+};
+
+typedef void qk_fn(const struct step *step, uint32_t unit, const float *q, float *scores);
+typedef void pv_fn(const struct step *step, uint32_t first, uint32_t end, uint32_t column, const float *p, float *acc);
+
+LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
+{
+    return type == KV_F16 ? v16_load_f16((const uint16_t *)part + i) : v16_load((const float *)part + i);
+}
+
+/* scores[r][t] = q[r] . k[t] for rows x 16 * units tokens from unit on. */
+LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int units, const struct step *step,
+                            uint32_t unit, const float *q, float *scores)
+{
+    v16 s[ATTEND_BLOCK_ROWS][STEP_UNITS];
+    const void *k[STEP_UNITS], *ahead[STEP_UNITS];
+    const size_t bytes = type == KV_F16 ? 2 : 4;
+    for (int u = 0; u < units; u++) {
+        k[u] = step->k[unit + (uint32_t)u];
+        ahead[u] = step->k_ahead[unit + (uint32_t)u];
+    }
+#pragma GCC unroll 24
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int u = 0; u < units; u++)
+            s[r][u] = v16_zero();
+    const float *q_end = q + step->d_qk;
+    size_t at = 0;
+#pragma GCC unroll 1
+    for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
+#pragma GCC unroll 4
+        for (int u = 0; u < units; u++) {
+            prefetch_line(ahead[u], at * bytes);
+            if (type == KV_F32)
+                prefetch_line(ahead[u], at * bytes + 64);
+        }
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            v16 kv[STEP_UNITS];
+#pragma GCC unroll 4
+            for (int u = 0; u < units; u++)
+                kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);
+#pragma GCC unroll 24
+            for (int r = 0; r < rows; r++) {
+                v16 qr = v16_set1(q[r * ATTEND_Q_STRIDE + half]);
+#pragma GCC unroll 4
+                for (int u = 0; u < units; u++)
+                    s[r][u] = v16_fma(qr, kv[u], s[r][u]);
+            }
+        }
+    }
+#pragma GCC unroll 24
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int u = 0; u < units; u++)
+            v16_store(scores + r * SCORE_STRIDE + ATTEND_UNIT * ((int)unit + u), s[r][u]);
+}
+
+/* acc[r][column..] += p[r][t] * v[t][column..] for rows x 16 * columns coordinates and the tokens first..end-1. */
+LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int columns, const struct step *step,
+                            uint32_t first, uint32_t end, uint32_t column, const float *p, float *acc)
+{
+    v16 a[ATTEND_BLOCK_ROWS][COLUMNS_MAX];
+    const size_t bytes = type == KV_F16 ? 2 : 4;
+    const uint32_t d_v = step->d_v;
+    acc += column;
+#pragma GCC unroll 24
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < columns; j++)
+            a[r][j] = v16_load(acc + (size_t)r * d_v + 16 * j);
+#pragma GCC unroll 1
+    while (first < end) {
+        uint32_t unit = first / ATTEND_UNIT;
+        uint32_t stop = (unit + 1) * ATTEND_UNIT < end ? (unit + 1) * ATTEND_UNIT : end;
+        size_t at = (size_t)(first % ATTEND_UNIT) * d_v + column;
+        const void *v = step->v[unit], *ahead = step->v_ahead[unit];
+        const float *pt = p + first, *pt_end = p + stop;
+        first = stop;
+#pragma GCC unroll 1
+        for (; pt != pt_end; pt++, at += d_v) {
+            v16 x[COLUMNS_MAX];
+#pragma GCC unroll 4
+            for (int j = 0; j < columns; j++) {
+                x[j] = kv_load(type, v, at + 16 * (size_t)j);
+                if (type == KV_F32 || j % 2 == 0)
+                    prefetch_line(ahead, (at + 16 * (size_t)j) * bytes);
+            }
+#pragma GCC unroll 24
+            for (int r = 0; r < rows; r++) {
+                v16 pr = v16_set1(pt[r * SCORE_STRIDE]);
+#pragma GCC unroll 4
+                for (int j = 0; j < columns; j++)
+                    a[r][j] = v16_fma(pr, x[j], a[r][j]);
+            }
+        }
+    }
+#pragma GCC unroll 24
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < columns; j++)
+            v16_store(acc + (size_t)r * d_v + 16 * j, a[r][j]);
+}
+
+/* Turns one row's scores into weights: n of 16 * units tokens are visible; m, l and acc follow the maximum. */
+LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
+                                 float *acc)
+{
+    v16 s[STEP_UNITS];
+#pragma GCC unroll 4
+    for (int u = 0; u < units; u++)
+        s[u] = v16_load(scores + ATTEND_UNIT * u);
+    if (__builtin_expect(n < (uint32_t)(ATTEND_UNIT * units), 0))
+#pragma GCC unroll 4
+        for (int u = 0; u < units; u++)
+            s[u] = v16_keep(s[u], (int)n - ATTEND_UNIT * u);
+    v16 top = s[0];
+#pragma GCC unroll 4
+    for (int u = 1; u < units; u++)
+        top = v16_max(top, s[u]);
+    v16 m_all = v16_set1(*m);
+    v16 sum = v16_load(l);
+    if (v16_any_gt(top, m_all)) {
+        *m = v16_fold_max(top);
+        v16 m_new = v16_set1(*m);
+        v16 c = v16_exp(v16_sub(m_all, m_new));
+        m_all = m_new;
+        sum = v16_mul(sum, c);
+        for (uint32_t j = 0; j < d_v; j += 16)
+            v16_store(acc + j, v16_mul(v16_load(acc + j), c));
+    }
+#pragma GCC unroll 4
+    for (int u = 0; u < units; u++) {
+        v16 p = v16_exp(v16_sub(s[u], m_all));
+        v16_store(scores + ATTEND_UNIT * u, p);
+        sum = v16_add(sum, p);
+    }
+    v16_store(l, sum);
+}
+
+#define ATTEND_OUT_OF_LINE static __attribute__((noinline))
+#define ATTEND_FITS(rows, wide) ((rows) * (wide) <= ATTEND_VECTORS || (wide) == 1)
+
+/* Shapes that do not fit the registers are left empty and never called. */
+#define ATTEND_SHAPE(rows, wide, tag, type)                                                        \
+    ATTEND_OUT_OF_LINE void qk_##tag##_##rows##_##wide(const struct step *step, uint32_t unit,     \
+                                                       const float *q, float *scores)              \
+    {                                                                                              \
+        if (ATTEND_FITS(rows, wide))                                                               \
+            attend_qk(type, rows, wide, step, unit, q, scores);                                    \
+    }                                                                                              \
+    ATTEND_OUT_OF_LINE void pv_##tag##_##rows##_##wide(const struct step *step, uint32_t first,    \
+                                                       uint32_t end, uint32_t column,              \
+                                                       const float *p, float *acc)                 \
+    {                                                                                              \
+        if (ATTEND_FITS(rows, wide))                                                               \
+            attend_pv(type, rows, wide, step, first, end, column, p, acc);                         \
+    }
+#define ATTEND_SHAPES(rows, tag, type)                                                             \
+    ATTEND_SHAPE(rows, 1, tag, type)                                                               \
+    ATTEND_SHAPE(rows, 2, tag, type)                                                               \
+    ATTEND_SHAPE(rows, 4, tag, type)
+
+ATTEND_EACH_ROWS(ATTEND_SHAPES, f16, KV_F16)
+ATTEND_EACH_ROWS(ATTEND_SHAPES, f32, KV_F32)
+
+#define ATTEND_QK_ROW(rows, tag) {qk_##tag##_##rows##_1, qk_##tag##_##rows##_2, qk_##tag##_##rows##_4},
+#define ATTEND_PV_ROW(rows, tag) {pv_##tag##_##rows##_1, pv_##tag##_##rows##_2, pv_##tag##_##rows##_4},
+
+/* [type][rows - 1][log2 of units or columns] */
+static qk_fn *const qk_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
+    [KV_F16] = {ATTEND_EACH_ROWS(ATTEND_QK_ROW, f16)},
+    [KV_F32] = {ATTEND_EACH_ROWS(ATTEND_QK_ROW, f32)},
+};
+static pv_fn *const pv_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
+    [KV_F16] = {ATTEND_EACH_ROWS(ATTEND_PV_ROW, f16)},
+    [KV_F32] = {ATTEND_EACH_ROWS(ATTEND_PV_ROW, f32)},
+};
+
+ATTEND_OUT_OF_LINE void softmax_1(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+{
+    attend_softmax(1, n, d_v, scores, m, l, acc);
+}
+
+ATTEND_OUT_OF_LINE void softmax_2(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+{
+    attend_softmax(2, n, d_v, scores, m, l, acc);
+}
+
+ATTEND_OUT_OF_LINE void softmax_3(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+{
+    attend_softmax(3, n, d_v, scores, m, l, acc);
+}
+
+ATTEND_OUT_OF_LINE void softmax_4(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+{
+    attend_softmax(4, n, d_v, scores, m, l, acc);
+}
+
+typedef void softmax_fn(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc);
+static softmax_fn *const softmax_table[STEP_UNITS] = {softmax_1, softmax_2, softmax_3, softmax_4};
+
+/* log2 of the widest shape (1, 2 or 4) that fits rows accumulators each and is no wider than what is left. */
+LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t left)
+{
+    uint32_t log2_wide = rows * 4 <= ATTEND_VECTORS ? 2 : rows * 2 <= ATTEND_VECTORS ? 1 : 0;
+    while ((1u << log2_wide) > left)
+        log2_wide--;
+    return log2_wide;
+}
+
+static void qk_rows(const enum kv_type type, const struct step *step, uint32_t rows, const float *q, float *scores)
+{
+    for (uint32_t u = 0; u < step->n_units;) {
+        uint32_t wide = shape_wide(rows, step->n_units - u);
+        qk_table[type][rows - 1][wide](step, u, q, scores);
+        u += 1u << wide;
+    }
+}
+
+static void pv_rows(const enum kv_type type, const struct step *step, uint32_t rows, uint32_t first, uint32_t end,
+                    const float *p, float *acc)
+{
+    for (uint32_t column = 0; column < step->d_v;) {
+        uint32_t wide = shape_wide(rows, (step->d_v - column) / 16);
+        pv_table[type][rows - 1][wide](step, first, end, column, p, acc);
+        column += 16u << wide;
+    }
+}
+
+/* The tile's rows in this chunk. */
+struct rows {
+    uint32_t n;
+    uint32_t n_blocks;
+    uint32_t common; /* tokens of the chunk that every row sees */
+};
+
+LANES_INLINE uint32_t block_first(const struct rows *rows, uint32_t block)
+{
+    return rows->n * block / rows->n_blocks;
+}
+
+LANES_INLINE uint32_t visible_in(uint32_t tokens, uint32_t t0, uint32_t step_tokens)
+{
+    return tokens <= t0 ? 0 : tokens - t0 < step_tokens ? tokens - t0 : step_tokens;
+}
+
+static void softmax_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0, float *scores,
+                         float *l)
+{
+    softmax_fn *softmax = softmax_table[step->n_units - 1];
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
+        if (n > 0)
+            softmax(n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r, l + 16 * r,
+                    tile->acc + (size_t)r * step->d_v);
+    }
+}
+
+/* The diagonal: tokens that only some rows see are added row by row. */
+static void pv_uneven(const enum kv_type type, const struct attend_tile *tile, const struct step *step, uint32_t t0,
+                      uint32_t common, const float *p)
+{
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
+        if (n > common)
+            pv_rows(type, step, 1, common, n, p + r * SCORE_STRIDE, tile->acc + (size_t)r * step->d_v);
+    }
+}
+
+static void attend_step(const enum kv_type type, const struct attend_tile *tile, const struct rows *rows,
+                        const struct step *step, uint32_t t0, float *l)
+{
+    float scores[ATTEND_ROWS_MAX * SCORE_STRIDE] __attribute__((aligned(64)));
+    for (uint32_t b = 0; b < rows->n_blocks; b++) {
+        uint32_t r = block_first(rows, b);
+        qk_rows(type, step, block_first(rows, b + 1) - r, tile->q + r * ATTEND_Q_STRIDE, scores + r * SCORE_STRIDE);
+    }
+    softmax_rows(tile, step, t0, scores, l);
+    uint32_t common = visible_in(rows->common, t0, step->n_tokens);
+    for (uint32_t b = 0; b < rows->n_blocks && common > 0; b++) {
+        uint32_t r = block_first(rows, b);
+        pv_rows(type, step, block_first(rows, b + 1) - r, 0, common, scores + r * SCORE_STRIDE,
+                tile->acc + (size_t)r * step->d_v);
+    }
+    if (common < step->n_tokens)
+        pv_uneven(type, tile, step, t0, common, scores);
+}
+
+LANES_INLINE void widen_part(const void *from, const void *ahead, uint32_t elements, float *to)
+{
+    for (uint32_t i = 0; i < elements; i += 32) { /* a multiple of 256 */
+        prefetch_line(ahead, 2 * (size_t)i);
+        v16_store(to + i, v16_load_f16((const uint16_t *)from + i));
+        v16_store(to + i + 16, v16_load_f16((const uint16_t *)from + i + 16));
+    }
+}
+
+/* A step of f16 units as a step of f32 units in scratch. */
+ATTEND_OUT_OF_LINE void widened_step(const enum kv_type type, const struct attend_tile *tile, const struct rows *rows,
+                                     const struct step *step, uint32_t t0, float *l)
+{
+    float k[ATTEND_STEP_ELEMENTS] __attribute__((aligned(64)));
+    float v[ATTEND_STEP_ELEMENTS] __attribute__((aligned(64)));
+    const void *k_units[STEP_UNITS], *v_units[STEP_UNITS];
+    for (uint32_t u = 0; u < step->n_units; u++) {
+        k_units[u] = k + (size_t)u * ATTEND_UNIT * step->d_qk;
+        v_units[u] = v + (size_t)u * ATTEND_UNIT * step->d_v;
+        widen_part(step->k[u], step->k_ahead[u], ATTEND_UNIT * step->d_qk, k + (size_t)u * ATTEND_UNIT * step->d_qk);
+        widen_part(step->v[u], step->v_ahead[u], ATTEND_UNIT * step->d_v, v + (size_t)u * ATTEND_UNIT * step->d_v);
+    }
+    (void)type;
+    struct step wide = *step;
+    wide.k = wide.k_ahead = k_units;
+    wide.v = wide.v_ahead = v_units;
+    attend_step(KV_F32, tile, rows, &wide, t0, l);
+}
+
+static void attend_chunk(const enum kv_type type, const struct attend_tile *tile)
+{
+    float l[ATTEND_ROWS_MAX * 16] __attribute__((aligned(64)));
+    struct rows rows = {tile->n_rows, (tile->n_rows + ATTEND_BLOCK_ROWS - 1) / ATTEND_BLOCK_ROWS, tile->n_tokens};
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        tile->m[r] = -INFINITY;
+        v16_store(l + 16 * r, v16_zero());
+        if (tile->row_tokens[r] < rows.common)
+            rows.common = tile->row_tokens[r];
+    }
+    for (size_t j = 0; j < (size_t)tile->n_rows * tile->d_v; j += 16)
+        v16_store(tile->acc + j, v16_zero());
+    uint32_t step_tokens = attend_step_tokens(tile->d_qk, tile->d_v);
+    bool is_widened = type == KV_F16 && tile->n_rows >= ATTEND_WIDEN_ROWS;
+    for (uint32_t t0 = 0; t0 < tile->n_tokens; t0 += step_tokens) {
+        uint32_t n = visible_in(tile->n_tokens, t0, step_tokens);
+        uint32_t u = t0 / ATTEND_UNIT;
+        struct step step = {tile->k_units + u, tile->v_units + u, tile->k_ahead + u, tile->v_ahead + u, n,
+                            (n + ATTEND_UNIT - 1) / ATTEND_UNIT, tile->d_qk, tile->d_v};
+        if (is_widened)
+            widened_step(type, tile, &rows, &step, t0, l);
+        else
+            attend_step(type, tile, &rows, &step, t0, l);
+    }
+    for (uint32_t r = 0; r < tile->n_rows; r++)
+        tile->l[r] = v16_fold_add(v16_load(l + 16 * r));
+}
+
+void ATTEND_NAME(attend_chunk_f16)(const struct attend_tile *tile)
+{
+    attend_chunk(KV_F16, tile);
+}
+
+void ATTEND_NAME(attend_chunk_f32)(const struct attend_tile *tile)
+{
+    attend_chunk(KV_F32, tile);
+}
+
+void ATTEND_NAME(attend_merge)(uint32_t d_v, float *m, float *l, float *acc, float m2, float l2, const float *acc2)
+{
+    v16 m1 = v16_set1(*m);
+    v16 both = v16_max(m1, v16_set1(m2));
+    v16 a = v16_exp(v16_sub(m1, both));
+    v16 b = v16_exp(v16_sub(v16_set1(m2), both));
+    float lanes[16];
+    v16_store(lanes, v16_fma(v16_set1(*l), a, v16_mul(v16_set1(l2), b)));
+    *l = lanes[0];
+    v16_store(lanes, both);
+    *m = lanes[0];
+    for (uint32_t j = 0; j < d_v; j += 16)
+        v16_store(acc + j, v16_fma(v16_load(acc + j), a, v16_mul(v16_load(acc2 + j), b)));
+}
+
+void ATTEND_NAME(attend_finish)(uint32_t d_v, float l, const float *acc, float *out)
+{
+    v16 sum = v16_set1(l);
+    for (uint32_t j = 0; j < d_v; j += 16)
+        v16_store(out + j, v16_div(v16_load(acc + j), sum));
+}
+
+#endif

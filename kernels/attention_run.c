@@ -1,0 +1,259 @@
+/* attention_run.c: one thread's share of one layer: addresses, query rows, chunks in order, merging.
+ *
+ * HOW     Items come one ahead of their work, so that the kernel can prefetch the first step of the next item, whichever
+ *         tile or sequence it belongs to. A tile begun by this thread runs from chunk 0 and merges each chunk into the
+ *         state; finished, it goes to out. The first tile of a share may have been begun by another thread: then its chunks
+ *         are kept apart, and attention_merge joins them to that thread's state in ascending order, which is the only
+ *         order there is.
+ * ALWAYS  (1) Nothing is read or written under a plan that is not the cache's.                     attention_run
+ *         (2) A row takes part only in chunks in which it sees a token: merging an empty partial would turn -0 into 0.
+ *                                                                                                  merge_rows
+ *         (3) Each element of out is written by one thread.                                        finish_row
+ * THREAD  every worker, each with its own tid; the schedule and the plan are only read
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention.h"
+
+#include <string.h>
+
+#include "kernels/attention_priv.h"
+
+enum { AHEAD_MAX = ATTEND_STEP_MAX / ATTEND_UNIT };
+
+/* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows it. */
+struct item {
+    const struct attention_tile *tile;
+    uint32_t chunk;
+    uint32_t n_tokens;
+    uint32_t n_units;
+    const void *k[ATTEND_CHUNK_UNITS + AHEAD_MAX];
+    const void *v[ATTEND_CHUNK_UNITS + AHEAD_MAX];
+};
+
+/* Where a thread is in its share. */
+struct walk {
+    const struct attention_plan *plan;
+    const struct kv_layer *layer;
+    struct attention_cut next;
+    struct attention_cut end;
+};
+
+/* The tile that is worked on. */
+struct work {
+    const struct attention_plan *plan;
+    struct attention_space space;
+    const float *q; /* of the layer */
+    float *out;
+    bool is_begun_here;                 /* from chunk 0 */
+    uint32_t chunk_first;               /* of this tile, on this thread */
+    uint32_t visible[ATTEND_ROWS_MAX];  /* tokens each row sees */
+    size_t head_row[ATTEND_ROWS_MAX];   /* row * n_query_heads + head */
+};
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Addresses of the item's units; moves the cursor past its pages. */
+static void address_units(struct walk *w, struct item *item)
+{
+    const struct attention_sequence *s = &w->plan->sequences[item->tile->sequence];
+    const struct attention_group *group = &w->plan->groups[item->tile->group];
+    const struct kv_layer *layer = w->layer;
+    const char *k_head = layer->base + group->k_head * layer->head_stride;
+    const char *v_head = layer->base + group->v_head * layer->head_stride + layer->v_offset;
+    struct page_cursor at = w->next.at;
+    for (uint32_t u = 0; u < item->n_units;) {
+        size_t offset = (size_t)(s->runs[at.run].first_page + at.page) * layer->page_stride;
+        for (uint32_t end = least(u + PAGE_UNITS, item->n_units); u < end; u++) {
+            item->k[u] = k_head + offset;
+            item->v[u] = v_head + offset;
+            offset += layer->unit_stride;
+        }
+        if (++at.page == s->runs[at.run].n_pages)
+            at = (struct page_cursor){at.run + 1, 0};
+    }
+    w->next.at = at;
+}
+
+/* The next item of the share; false at its end. */
+static bool walk_next(struct walk *w, struct item *item)
+{
+    if (w->next.tile == w->end.tile && w->next.chunk == w->end.chunk)
+        return false;
+    item->tile = &w->plan->tiles[w->next.tile];
+    item->chunk = w->next.chunk;
+    item->n_tokens = least(item->tile->n_tokens - item->chunk * ATTEND_CHUNK, ATTEND_CHUNK);
+    item->n_units = (item->n_tokens + ATTEND_UNIT - 1) / ATTEND_UNIT;
+    address_units(w, item);
+    if (++w->next.chunk == item->tile->n_chunks)
+        w->next = (struct attention_cut){.tile = w->next.tile + 1};
+    return true;
+}
+
+/* Puts the first units of what comes next behind the item's own. */
+static void look_ahead(struct item *item, const struct item *next)
+{
+    for (uint32_t i = 0; i < AHEAD_MAX; i++) {
+        uint32_t u = least(i, next->n_units - 1);
+        item->k[item->n_units + i] = next->k[u];
+        item->v[item->n_units + i] = next->v[u];
+    }
+}
+
+/* Gathers and scales the query rows of a tile. */
+static void begin_tile(struct work *work, const struct item *item)
+{
+    const struct attention_plan *plan = work->plan;
+    const struct attention_tile *tile = item->tile;
+    const struct attention_group *group = &plan->groups[tile->group];
+    const struct attention_sequence *s = &plan->sequences[tile->sequence];
+    uint32_t row = tile->pair_first / group->n_heads;
+    uint32_t head = tile->pair_first % group->n_heads;
+    work->is_begun_here = item->chunk == 0;
+    work->chunk_first = item->chunk;
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        work->visible[r] = s->first_position + row + 1;
+        work->head_row[r] = (size_t)(s->row_first + row) * plan->n_query_heads + plan->heads[group->first + head];
+        const float *from = work->q + work->head_row[r] * plan->d_qk;
+        float *to = work->space.q + r * ATTEND_Q_STRIDE;
+        for (uint32_t i = 0; i < plan->d_qk; i++)
+            to[i] = from[i] * plan->scale;
+        if (++head == group->n_heads) {
+            head = 0;
+            row++;
+        }
+    }
+}
+
+static void merge_row(const struct attention_plan *plan, const struct attention_partial *into,
+                      const struct attention_partial *from, uint32_t r)
+{
+    size_t j = (size_t)r * plan->d_v;
+    plan->merge(plan->d_v, into->m + r, into->l + r, into->acc + j, from->m[r], from->l[r], from->acc + j);
+}
+
+static void finish_row(const struct attention_plan *plan, const struct attention_partial *state, uint32_t r,
+                       size_t head_row, float *out)
+{
+    plan->finish(plan->d_v, state->l[r], state->acc + (size_t)r * plan->d_v, out + head_row * plan->d_v);
+}
+
+/* Where the item's result goes. */
+static struct attention_partial partial_for(const struct work *work, const struct item *item)
+{
+    if (!work->is_begun_here)
+        return attention_partial_in(work->space.partials + (item->chunk - work->chunk_first) *
+                                                               attention_partial_floats(work->plan));
+    return item->chunk == 0 ? work->space.state : work->space.chunk;
+}
+
+static void run_item(struct work *work, const struct item *item)
+{
+    const struct attention_plan *plan = work->plan;
+    const struct attention_tile *tile = item->tile;
+    uint32_t ahead = attend_step_tokens(plan->d_qk, plan->d_v) / ATTEND_UNIT;
+    uint16_t row_tokens[ATTEND_ROWS_MAX];
+    uint32_t t0 = item->chunk * ATTEND_CHUNK;
+    for (uint32_t r = 0; r < tile->n_rows; r++)
+        row_tokens[r] = (uint16_t)(work->visible[r] <= t0 ? 0 : least(work->visible[r] - t0, ATTEND_CHUNK));
+    struct attention_partial to = partial_for(work, item);
+    plan->chunk(&(struct attend_tile){
+        .n_rows = tile->n_rows,
+        .d_qk = plan->d_qk,
+        .d_v = plan->d_v,
+        .q = work->space.q,
+        .n_tokens = item->n_tokens,
+        .row_tokens = row_tokens,
+        .k_units = item->k,
+        .v_units = item->v,
+        .k_ahead = item->k + ahead,
+        .v_ahead = item->v + ahead,
+        .m = to.m,
+        .l = to.l,
+        .acc = to.acc,
+    });
+    if (!work->is_begun_here)
+        return;
+    for (uint32_t r = 0; r < tile->n_rows && item->chunk > 0; r++)
+        if (row_tokens[r] > 0)
+            merge_row(plan, &work->space.state, &to, r);
+    for (uint32_t r = 0; r < tile->n_rows && item->chunk + 1 == tile->n_chunks; r++)
+        finish_row(plan, &work->space.state, r, work->head_row[r], work->out);
+}
+
+static void run_share(struct walk *walk, struct work *work)
+{
+    struct item items[2];
+    const struct attention_tile *tile = NULL;
+    struct item *item = &items[0];
+    struct item *next = &items[1];
+    bool has_item = walk_next(walk, item);
+    while (has_item) {
+        bool has_next = walk_next(walk, next);
+        look_ahead(item, has_next ? next : item);
+        if (item->tile != tile)
+            begin_tile(work, item);
+        tile = item->tile;
+        run_item(work, item);
+        struct item *done = item;
+        item = next;
+        next = done;
+        has_item = has_next;
+    }
+}
+
+enum status attention_run(const struct attention_plan *plan, uint32_t tid, const struct kv_layer *layer,
+                          const uint8_t architecture_hash[32], const uint8_t cache_generation[32], const float *q,
+                          float *out)
+{
+    if (memcmp(plan->architecture_hash, architecture_hash, sizeof plan->architecture_hash) != 0 ||
+        memcmp(plan->cache_generation, cache_generation, sizeof plan->cache_generation) != 0)
+        return STATUS_STALE_PLAN;
+    ASSERT(tid < plan->n_threads);
+    ASSERT(layer->d_qk == plan->d_qk && layer->d_v == plan->d_v && layer->type == plan->type);
+    ASSERT(layer->n_heads == plan->n_kv_heads);
+    struct walk walk = {plan, layer, plan->cuts[tid], plan->cuts[tid + 1]};
+    struct work work = {.plan = plan, .space = attention_space_of(plan, tid), .q = q, .out = out};
+    run_share(&walk, &work);
+    return OK;
+}
+
+/* Joins the chunks of row r of a cut tile to the state of the thread that began it. Threads first.. hold the rest. */
+static void merge_cut_row(const struct attention_plan *plan, uint32_t first, uint32_t r, float *out)
+{
+    const struct attention_tile *tile = &plan->tiles[plan->cuts[first].tile];
+    const struct attention_group *group = &plan->groups[tile->group];
+    const struct attention_sequence *s = &plan->sequences[tile->sequence];
+    uint32_t pair = tile->pair_first + r;
+    uint32_t row = pair / group->n_heads;
+    uint32_t visible = s->first_position + row + 1;
+    struct attention_partial state = attention_space_of(plan, first - 1).state;
+    uint32_t tid = first;
+    for (uint32_t chunk = plan->cuts[first].chunk; chunk < tile->n_chunks && chunk * ATTEND_CHUNK < visible; chunk++) {
+        while (plan->cuts[tid + 1].tile == plan->cuts[first].tile && chunk >= plan->cuts[tid + 1].chunk)
+            tid++;
+        struct attention_partial partial = attention_partial_at(plan, tid, chunk - plan->cuts[tid].chunk);
+        merge_row(plan, &state, &partial, r);
+    }
+    size_t head_row = (size_t)(s->row_first + row) * plan->n_query_heads + plan->heads[group->first + pair % group->n_heads];
+    finish_row(plan, &state, r, head_row, out);
+}
+
+/* True if a tile was cut first at the beginning of thread i's share. */
+static bool is_first_cut(const struct attention_plan *plan, uint32_t i)
+{
+    const struct attention_cut *cut = &plan->cuts[i];
+    return cut->chunk > 0 && !(cut[-1].tile == cut->tile && cut[-1].chunk > 0);
+}
+
+void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out)
+{
+    uint32_t turn = 0;
+    for (uint32_t i = 1; i < plan->n_threads; i++)
+        if (is_first_cut(plan, i))
+            for (uint32_t r = 0; r < plan->tiles[plan->cuts[i].tile].n_rows; r++)
+                if (turn++ % plan->n_threads == tid)
+                    merge_cut_row(plan, i, r, out);
+}
