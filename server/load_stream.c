@@ -1,0 +1,289 @@
+/* load_stream.c: a streamed completion as a client sees it.
+ *
+ * WHY     To compare servers the same client must drive all of them, and cost next to nothing beside them.
+ * HOW     The request is written as it can be, llhttp takes the response apart, its body is cut into lines; a data line with a choice in
+ *         it is an event. Only the usage chunk is parsed as JSON.
+ * OWNS    Its socket, the request text and the event times.
+ * NOT     TLS, other hosts: a load goes to this machine alone.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "server/load_stream.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <llhttp/llhttp.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/mem.h"
+#include "config/text_buf.h"
+
+enum { LINE_MAX_BYTES = 1 << 16, REQUEST_MAX_BYTES = 16 << 20, PORT_MAX = 65535 };
+
+struct load_stream {
+    int fd;
+    char *request;
+    size_t request_len, sent;
+    llhttp_t parser;
+    llhttp_settings_t settings;
+    char line[LINE_MAX_BYTES];
+    size_t line_len;
+    bool is_done;
+    uint64_t start_ns;
+    uint64_t *events_ns;
+    uint32_t n_events, events_max;
+    uint32_t completion_tokens, cached_tokens;
+};
+
+uint64_t load_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+enum status load_target_parse(const char *url, struct load_target *ret_target, struct why *ret_why)
+{
+    const char *rest = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
+    const char *colon = strchr(rest, ':');
+    char *end = NULL;
+    long port = colon != NULL ? strtol(colon + 1, &end, 10) : 0;
+    bool is_port = colon != NULL && end != colon + 1 && (*end == '\0' || strcmp(end, "/") == 0);
+    size_t host_len = colon != NULL ? (size_t)(colon - rest) : 0;
+    if (!is_port || port < 1 || port > PORT_MAX || host_len >= sizeof ret_target->host)
+        return why_set(ret_why, STATUS_BAD_OPTION, "url", "--url is \"%s\": give http://127.0.0.1:PORT", url);
+    snprintf(ret_target->host, sizeof ret_target->host, "%.*s", (int)host_len, rest);
+    if (strcmp(ret_target->host, "localhost") == 0)
+        snprintf(ret_target->host, sizeof ret_target->host, "127.0.0.1");
+    ret_target->address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    bool is_ip = inet_pton(AF_INET, ret_target->host, &ret_target->address.sin_addr) == 1;
+    if (!is_ip || (ntohl(ret_target->address.sin_addr.s_addr) >> 24) != 127)
+        return why_set(ret_why, STATUS_BAD_OPTION, "url", "--url names host \"%s\": only loopback is loaded, e.g. 127.0.0.1",
+                       ret_target->host);
+    return OK;
+}
+
+/* ---- the response ---- */
+
+static uint32_t usage_number(const json_t *usage, const char *key)
+{
+    const json_t *value = json_object_get(usage, key);
+    return json_is_integer(value) && json_integer_value(value) >= 0 ? (uint32_t)json_integer_value(value) : 0;
+}
+
+static void read_usage(struct load_stream *s, const char *json, size_t len)
+{
+    json_t *chunk = json_loadb(json, len, 0, NULL);
+    const json_t *usage = json_object_get(chunk, "usage");
+    if (json_is_object(usage)) {
+        s->completion_tokens = usage_number(usage, "completion_tokens");
+        s->cached_tokens = usage_number(json_object_get(usage, "prompt_tokens_details"), "cached_tokens");
+    }
+    json_decref(chunk);
+}
+
+static void take_line(struct load_stream *s)
+{
+    static const char prefix[] = "data: ";
+    static const size_t prefix_len = sizeof prefix - 1;
+    if (s->line_len < prefix_len || memcmp(s->line, prefix, prefix_len) != 0)
+        return;
+    const char *json = s->line + prefix_len;
+    size_t len = s->line_len - prefix_len;
+    if (memmem(json, len, "\"completion_tokens\":", 20) != NULL)
+        read_usage(s, json, len);
+    bool has_text = memmem(json, len, "\"text\":", 7) != NULL && memmem(json, len, "\"text\":\"\"", 9) == NULL;
+    if (has_text && s->n_events < s->events_max)
+        s->events_ns[s->n_events++] = load_now_ns();
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t len)
+{
+    struct load_stream *s = parser->data;
+    for (size_t i = 0; i < len; i++) {
+        if (at[i] == '\n') {
+            take_line(s);
+            s->line_len = 0;
+        } else if (s->line_len < sizeof s->line) {
+            s->line[s->line_len++] = at[i];
+        }
+    }
+    return 0;
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    struct load_stream *s = parser->data;
+    take_line(s);
+    s->is_done = true;
+    return 0;
+}
+
+/* ---- life ---- */
+
+enum status load_stream_new(uint32_t events_max, struct load_stream **ret_stream)
+{
+    struct load_stream *s = mem_zalloc(1, sizeof *s);
+    if (s == NULL)
+        return STATUS_NO_MEMORY;
+    s->fd = -1;
+    s->events_max = events_max;
+    s->events_ns = mem_zalloc(events_max, sizeof *s->events_ns);
+    if (s->events_ns == NULL) {
+        mem_free(s);
+        return STATUS_NO_MEMORY;
+    }
+    llhttp_settings_init(&s->settings);
+    s->settings.on_body = on_body;
+    s->settings.on_message_complete = on_message_complete;
+    *ret_stream = s;
+    return OK;
+}
+
+static void close_socket(struct load_stream *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+    mem_free(s->request);
+    s->request = NULL;
+}
+
+void load_stream_free(struct load_stream **stream)
+{
+    struct load_stream *s = *stream;
+    if (s == NULL)
+        return;
+    close_socket(s);
+    mem_free(s->events_ns);
+    mem_free(s);
+    *stream = NULL;
+}
+
+static char *request_text(const struct load_target *target, const uint32_t *ids, uint32_t n_ids, uint32_t max_tokens)
+{
+    struct text_buf body, whole;
+    text_buf_init(&body, REQUEST_MAX_BYTES);
+    text_buf_add(&body, "{\"prompt\":[");
+    for (uint32_t i = 0; i < n_ids; i++)
+        text_buf_add(&body, i == 0 ? "%u" : ",%u", ids[i]);
+    text_buf_add(&body,
+                 "],\"max_tokens\":%u,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
+                 "\"stream_options\":{\"include_usage\":true}}",
+                 max_tokens);
+    char *json = text_buf_take(&body);
+    text_buf_init(&whole, REQUEST_MAX_BYTES);
+    if (json != NULL)
+        text_buf_add(&whole,
+                     "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
+                     "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                     target->host, strlen(json), json);
+    mem_free(json);
+    return text_buf_take(&whole);
+}
+
+enum status load_stream_start(struct load_stream *s, const struct load_target *target, const uint32_t *ids, uint32_t n_ids,
+                              uint32_t max_tokens, struct why *ret_why)
+{
+    ASSERT(s->fd < 0);
+    s->request = request_text(target, ids, n_ids, max_tokens);
+    if (s->request == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for a request");
+    s->request_len = strlen(s->request);
+    s->sent = s->line_len = s->n_events = s->completion_tokens = s->cached_tokens = 0;
+    s->is_done = false;
+    llhttp_init(&s->parser, HTTP_RESPONSE, &s->settings);
+    s->parser.data = s;
+    s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int one = 1;
+    bool ok = s->fd >= 0 && setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0;
+    s->start_ns = load_now_ns();
+    ok = ok && (connect(s->fd, (const struct sockaddr *)&target->address, sizeof target->address) == 0 || errno == EINPROGRESS);
+    if (ok)
+        return OK;
+    close_socket(s);
+    return why_set(ret_why, STATUS_IO, "url", "no connection to %s", target->host);
+}
+
+int load_stream_fd(const struct load_stream *s)
+{
+    return s->fd;
+}
+
+short load_stream_events(const struct load_stream *s)
+{
+    return s->sent < s->request_len ? POLLIN | POLLOUT : POLLIN;
+}
+
+static enum status send_more(struct load_stream *s, struct why *ret_why)
+{
+    ssize_t n = send(s->fd, s->request + s->sent, s->request_len - s->sent, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN)
+        return why_set(ret_why, STATUS_IO, "url", "the server refused the request: %s", strerror(errno));
+    s->sent += n > 0 ? (size_t)n : 0;
+    return OK;
+}
+
+static enum status receive_more(struct load_stream *s, struct why *ret_why)
+{
+    char bytes[LINE_MAX_BYTES];
+    ssize_t n = recv(s->fd, bytes, sizeof bytes, 0);
+    if (n < 0)
+        return errno == EAGAIN ? OK : why_set(ret_why, STATUS_IO, "url", "the connection broke: %s", strerror(errno));
+    if (n > 0)
+        llhttp_execute(&s->parser, bytes, (size_t)n);
+    else
+        llhttp_finish(&s->parser);
+    if (s->parser.status_code != 0 && s->parser.status_code != 200 && (s->is_done || n == 0))
+        return why_set(ret_why, STATUS_INTERNAL, "url", "the server answered %u: %.*s", (unsigned)s->parser.status_code,
+                       (int)(s->line_len < 200 ? s->line_len : 200), s->line);
+    if (n == 0 && !s->is_done)
+        return why_set(ret_why, STATUS_IO, "url", "the server closed the connection after %u events", s->n_events);
+    if (s->is_done)
+        close_socket(s);
+    return OK;
+}
+
+enum status load_stream_advance(struct load_stream *s, short revents, struct why *ret_why)
+{
+    if ((revents & POLLOUT) && s->sent < s->request_len)
+        TRY(send_more(s, ret_why));
+    if (revents & (POLLIN | POLLHUP | POLLERR))
+        TRY(receive_more(s, ret_why));
+    return OK;
+}
+
+bool load_stream_is_done(const struct load_stream *s)
+{
+    return s->is_done;
+}
+
+uint64_t load_stream_start_ns(const struct load_stream *s)
+{
+    return s->start_ns;
+}
+
+uint32_t load_stream_event_count(const struct load_stream *s)
+{
+    return s->n_events;
+}
+
+uint64_t load_stream_event_ns(const struct load_stream *s, uint32_t i)
+{
+    ASSERT(i < s->n_events);
+    return s->events_ns[i];
+}
+
+uint32_t load_stream_completion_tokens(const struct load_stream *s)
+{
+    return s->completion_tokens;
+}
+
+uint32_t load_stream_cached_tokens(const struct load_stream *s)
+{
+    return s->cached_tokens;
+}
