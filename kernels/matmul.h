@@ -8,11 +8,12 @@
  *     F16 BF16   u16 values[16 rows]                                        32 for one column
  *     F32        f32 values[16 rows]                                        64 for one column
  * Nibble quad j: low halves are columns 4j..4j+3, high halves columns 16+4j..16+4j+3, as in the GGUF block.
- * Rows past n_rows in the last panel are zero. Panels are 64-byte aligned where the buffer is.
+ * All bytes of rows past n_rows in the last panel are zero. Panels are 64-byte aligned where the buffer is.
  *
  * ACTIVATIONS  For quantised weights a row is int8 per 16 columns: amax = greatest |x| (by bits); d = amax / 127;
- * q = x * (127 / amax) rounded to nearest even; sum = q added up (int32); ds = d * (float)sum. A block that holds NaN or
- * inf gets d = NaN and q = 0, so the poison reaches every output of the row. Other weights take f32 rows.
+ * q = x * (127 / amax) rounded to nearest even (never -128); sum = q added up (int32); ds = d * (float)sum. A block that
+ * holds NaN or inf gets d = NaN and q = 0, so the poison reaches every output of the row; one with amax under 2^-100 counts
+ * as zero: d = 0 and q = 0. Other weights take f32 rows.
  *
  * ORDER OF SUMS  One f32 accumulator an output, blocks ascending, the same operations on every instruction set, so one row
  * and many, and scalar and vector, give the same bits:

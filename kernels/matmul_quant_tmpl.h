@@ -1,0 +1,160 @@
+/* matmul_quant_tmpl.h: how a product with quantised weights is cut into tiles; included once an instruction set.
+ *
+ * WHY     Weights come from memory and should come once; activation rows are met again for every panel and should stay in
+ *         the second-level cache; sums should stay in registers.
+ * HOW     Blocks of activation rows that fit half that cache; in a block strip after strip of weights (one or two panels);
+ *         in a strip tile after tile of rows. The first tile of a strip reads the weights from memory and prefetches
+ *         QUANT_AHEAD_BYTES ahead, the others find them in the cache. Up to ROWS_ONE rows take one panel at a time (then
+ *         one tile is the whole strip), more take two, in nearly equal tiles of at most ROWS_TWO.
+ * ALWAYS  (1) A tile's shape changes no output's operations or their order: quant_tile is one text for all shapes.
+ *
+ * The includer defines QUANT_NAME(op), ROWS_ONE and ROWS_TWO (at most 12), and
+ *     quant_tile(type, panels, rows, tile): all of the tile's outputs, by the order of sums in matmul.h. */
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel_rows.h"
+#include "kernels/prefetch.h"
+
+#define QUANT_INLINE static inline __attribute__((always_inline, unused))
+
+enum {
+    QUANT_COLUMNS = 32,
+    QUANT_AHEAD_BYTES = 3072,
+    QUANT_ROWS_BYTES_MAX = 384 << 10, /* of activations that are walked for every strip */
+    SCALE_BYTES = PANEL_ROWS * 2,
+};
+
+struct quant_tile {
+    const char *w; /* the first panel */
+    size_t panel_bytes;
+    uint32_t n_blocks;
+    uint32_t outputs; /* that exist from this panel on; may be less than the panels hold */
+    const int8_t *q;  /* the first activation row */
+    size_t q_stride;
+    const float *d;
+    const float *ds;
+    const int32_t *sum;
+    size_t scale_stride;
+    float *out;
+    size_t out_stride;
+    bool stream; /* the weights come from memory: prefetch */
+};
+
+QUANT_INLINE size_t quant_block_bytes(const enum weight_type type)
+{
+    return type == WEIGHT_Q8_0 ? 544 : type == WEIGHT_Q4_1 ? 320 : 288;
+}
+
+/* Where the values of a block begin. */
+QUANT_INLINE size_t quant_values_at(const enum weight_type type)
+{
+    return type == WEIGHT_Q4_1 ? 2 * SCALE_BYTES : SCALE_BYTES;
+}
+
+/* The lines of block b's successor QUANT_AHEAD_BYTES on in each panel; past its end, in the panel that follows the strip. */
+QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, const struct quant_tile *t,
+                                 size_t at)
+{
+    size_t ahead = at + QUANT_AHEAD_BYTES;
+    if (panels > 1 && ahead >= t->panel_bytes)
+        ahead += (size_t)(panels - 1) * t->panel_bytes;
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; p++)
+#pragma GCC unroll 9
+        for (size_t line = 0; line < quant_block_bytes(type); line += 64)
+            prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead + line);
+}
+
+QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
+                             const struct quant_tile *t);
+
+#define QUANT_CASE(n)                                                                              \
+    case n:                                                                                        \
+        if (n <= (panels == 1 ? ROWS_ONE : ROWS_TWO))                                              \
+            quant_tile(type, panels, n, t);                                                        \
+        break;
+
+QUANT_INLINE void quant_tile_of(const enum weight_type type, const int panels, uint32_t rows,
+                                const struct quant_tile *t)
+{
+    switch (rows) {
+        QUANT_CASE(1)
+        QUANT_CASE(2)
+        QUANT_CASE(3)
+        QUANT_CASE(4)
+        QUANT_CASE(5)
+        QUANT_CASE(6)
+        QUANT_CASE(7)
+        QUANT_CASE(8)
+        QUANT_CASE(9)
+        QUANT_CASE(10)
+        QUANT_CASE(11)
+        QUANT_CASE(12)
+    default:
+        break;
+    }
+}
+
+/* Rows [0, rows) of the block for one strip, in nearly equal tiles. */
+QUANT_INLINE void quant_strip(const enum weight_type type, const int panels, uint32_t rows, struct quant_tile t)
+{
+    const uint32_t most = panels == 1 ? ROWS_ONE : ROWS_TWO;
+    uint32_t tiles = (rows + most - 1) / most;
+    t.stream = true;
+    for (uint32_t left = rows; left > 0; tiles--) {
+        uint32_t n = (left + tiles - 1) / tiles;
+        quant_tile_of(type, panels, n, &t);
+        t.q += n * t.q_stride;
+        t.d += n * t.scale_stride;
+        t.ds += n * t.scale_stride;
+        t.sum += n * t.scale_stride;
+        t.out += n * t.out_stride;
+        t.stream = false;
+        left -= n;
+    }
+}
+
+QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_matrix *m,
+                               const struct activations *x, uint32_t row_first, uint32_t row_end,
+                               uint32_t panel_first, uint32_t panel_end, float *out, size_t out_stride)
+{
+    size_t scales = m->n_columns / ACT_BLOCK;
+    size_t row_bytes = m->n_columns + scales * (sizeof *x->scale + sizeof *x->scaled_sum + sizeof *x->sum);
+    uint32_t fit = (uint32_t)(QUANT_ROWS_BYTES_MAX / row_bytes);
+    uint32_t block = fit < ROWS_ONE ? ROWS_ONE : fit - fit % ROWS_TWO;
+    for (uint32_t r = row_first, rows; r < row_end; r += rows) {
+        rows = row_end - r < block ? row_end - r : block;
+        for (uint32_t p = panel_first, panels; p < panel_end; p += panels) {
+            struct quant_tile t = {
+                .w = m->panels + (size_t)p * m->panel_bytes,
+                .panel_bytes = m->panel_bytes,
+                .n_blocks = m->n_columns / QUANT_COLUMNS,
+                .outputs = m->n_rows - p * PANEL_ROWS,
+                .q = x->quants + (size_t)r * m->n_columns,
+                .q_stride = m->n_columns,
+                .d = x->scale + r * scales,
+                .ds = x->scaled_sum + r * scales,
+                .sum = x->sum + r * scales,
+                .scale_stride = scales,
+                .out = out + r * out_stride + (size_t)p * PANEL_ROWS,
+                .out_stride = out_stride,
+            };
+            panels = rows <= ROWS_ONE || panel_end - p < 2 ? 1 : 2;
+            if (panels == 2)
+                quant_strip(type, 2, rows, t);
+            else
+                quant_strip(type, 1, rows, t);
+        }
+    }
+}
+
+#define QUANT_MATMUL(op, type)                                                                     \
+    void QUANT_NAME(op)(const struct packed_matrix *m, const struct activations *x,                \
+                        uint32_t row_first, uint32_t row_end, uint32_t panel_first,                \
+                        uint32_t panel_end, float *out, size_t out_stride)                         \
+    {                                                                                              \
+        quant_matmul(type, m, x, row_first, row_end, panel_first, panel_end, out, out_stride);     \
+    }
+
+QUANT_MATMUL(matmul_q4_0, WEIGHT_Q4_0)
+QUANT_MATMUL(matmul_q4_1, WEIGHT_Q4_1)
+QUANT_MATMUL(matmul_q8_0, WEIGHT_Q8_0)
