@@ -1,0 +1,21 @@
+/* pool_size.h: how many bytes the page pool takes. A pure function; any thread. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_CACHE_POOL_SIZE_H
+#define FOLDKV_CACHE_POOL_SIZE_H
+
+#include "config/why.h"
+
+struct pool_size_limits {
+    uint64_t option_bytes;    /* cache.bytes; 0: choose */
+    uint64_t available_bytes; /* memory that the system can give now */
+    uint64_t block_bytes;     /* page_bytes * heads * layers */
+    uint32_t context;         /* tokens */
+};
+
+/* Chosen: a quarter of what is available, at most 2 GiB, never less than the blocks of one full context. Given: what was given.
+ * Either in whole blocks (a chosen or given size is rounded down to them). CACHE_TOO_SMALL if the option holds no block,
+ * BAD_OPTION if it is more than is available, NO_MEMORY if not even one context is available; each with a why. */
+enum status pool_size(const struct pool_size_limits *limits, size_t *ret_bytes,
+                      struct why *ret_why) MUST_USE;
+
+#endif
