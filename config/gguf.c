@@ -152,6 +152,17 @@ struct slice gguf_bytes(const struct gguf *gguf)
     return (struct slice){(const char *)gguf->bytes, gguf->len};
 }
 
+size_t gguf_key_count(const struct gguf *gguf)
+{
+    return gguf->n_keys;
+}
+
+struct slice gguf_key_at(const struct gguf *gguf, size_t i)
+{
+    ASSERT(i < gguf->n_keys);
+    return gguf->keys[i].name;
+}
+
 size_t gguf_tensor_count(const struct gguf *gguf)
 {
     return gguf->n_tensors;

@@ -40,6 +40,10 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
 /* NULL if there is none of that name. */
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *gguf, const char *name);
 
+/* Every key of the metadata, in the file's order. */
+size_t gguf_key_count(const struct gguf *gguf);
+struct slice gguf_key_at(const struct gguf *gguf, size_t i);
+
 /* Metadata by key. `has` is false for an absent key; the getters fail with BAD_FILE naming the key if it is absent or of another
  * type, or (integers) out of range of the C type. Integer getters take any integer type of the file. */
 bool gguf_has(const struct gguf *gguf, const char *key);
@@ -50,7 +54,8 @@ enum status gguf_string(const struct gguf *gguf, const char *key, struct slice *
 /* The element type and count of an array key. */
 enum status gguf_array(const struct gguf *gguf, const char *key, enum gguf_type *ret_type, size_t *ret_count,
                        struct why *ret_why) MUST_USE;
-/* Element i of an array that gguf_array described; i and the type must be right (asserted). Strings are random access. */
+/* Element i of an array that gguf_array described; i and the type must be right (asserted). Strings are random access. Integers
+ * are those of any integer type; of a u64 the bits are given as they are. */
 struct slice gguf_array_string(const struct gguf *gguf, const char *key, size_t i);
 int64_t gguf_array_int(const struct gguf *gguf, const char *key, size_t i);
 float gguf_array_f32(const struct gguf *gguf, const char *key, size_t i);

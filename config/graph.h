@@ -7,6 +7,19 @@
 
 #include "config/gguf.h"
 
+/* Bounds of what is served; beyond them a checkpoint is refused by key. */
+enum {
+    GRAPH_LAYERS_MAX = 4096,
+    GRAPH_HEADS_MAX = 1024,
+    GRAPH_GROUP_MAX = 16,      /* query heads a K/V head */
+    GRAPH_WIDTH_STEP = 16,     /* d_qk and d_v are multiples of it */
+    GRAPH_WIDTH_MAX = 256,     /* of d_qk and d_v */
+    GRAPH_HIDDEN_MAX = 65536,
+    GRAPH_FFN_MAX = 1 << 20,
+    GRAPH_CONTEXT_MAX = 1 << 24,
+    GRAPH_VOCAB_MAX = 1 << 24,
+};
+
 /* Which two coordinates a rotation pairs. */
 enum rope_order { ROPE_NEIGHBOURS, ROPE_HALVES };
 
@@ -23,7 +36,7 @@ struct graph_layer {
 
 struct graph {
     char architecture[32]; /* "llama" */
-    char name[128];        /* general.name or the file's name; for people and /v1/models */
+    char name[128];        /* general.name, its first 127 bytes at most; "" if the file has none; for people and /v1/models */
     uint32_t version;      /* raised when this description changes a stored number */
     uint32_t n_layers, hidden, ffn, vocab, context;
     float rms_eps;
