@@ -43,18 +43,21 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
 {
     const struct graph *g = p->model->graph;
     size_t page_bytes = decoder_page_bytes(g, p->model->kv_type);
-    uint64_t block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads * g->n_layers;
+    struct pool_size_limits limits = {.option_bytes = o->cache_bytes,
+                                      .available_bytes = available_memory_bytes(),
+                                      .block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads * g->n_layers,
+                                      .context = g->context};
     struct cache_shape shape = {
         .n_layers = g->n_layers,
         .n_heads = g->layers[0].n_k_heads,
         .page_bytes = page_bytes,
-        .pool_bytes = pool_size(o->cache_bytes, available_memory_bytes(), block_bytes, g->context),
         .context_max = g->context,
         .sequences_max = o->running_max,
     };
     memcpy(shape.identity, p->model->manifest->identity, SHA256_BYTES);
     memcpy(shape.numerics, p->model->manifest->binding_hash, SHA256_BYTES);
     TRY(namespace_of(p->model->manifest, shape.namespace_id));
+    TRY(pool_size(&limits, &shape.pool_bytes, ret_why));
     TRY(cache_new(&shape, &p->cache, ret_why));
     workers_run(p->workers, touch_share, p);
     return OK;
