@@ -5,11 +5,11 @@
 #define FOLDKV_SERVER_TEXT_HOLD_H
 
 #include "server/byte_buffer.h"
-#include "server/unicode.h"
+#include "server/character.h"
 
 /* The bytes of a character that is not whole yet. Zeroed is empty. */
 struct text_hold {
-    char bytes[UNICODE_BYTES_MAX];
+    char bytes[CHARACTER_BYTES_MAX];
     uint8_t len;
 };
 

@@ -16,7 +16,9 @@ void token_index_free(struct token_index **index);
 uint32_t token_index_count(const struct token_index *index);
 /* The spelling of token id (which must be below the count), as the file has it. */
 struct slice token_index_text(const struct token_index *index, uint32_t id);
-/* The id of left followed by right (right may be empty), or TOKEN_NONE. */
-int64_t token_index_find(const struct token_index *index, struct slice left, struct slice right);
+/* The id of the token that is spelt so, or TOKEN_NONE. */
+int64_t token_index_find(const struct token_index *index, struct slice text);
+/* The id of the token that is spelt left, then right, or TOKEN_NONE. guess, any number, is looked at first. */
+int64_t token_index_find_joined(const struct token_index *index, struct slice left, struct slice right, int64_t guess);
 
 #endif

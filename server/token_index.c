@@ -1,0 +1,188 @@
+/* token_index.c: a hash table of spellings, alive while a vocabulary is being read.
+ *
+ * WHY     Merges and special ids are written as spellings; 150,000 look-ups must not be felt at start.
+ * HOW     Open addressing over ids; a slot keeps 32 bits of the hash, so that a miss rarely touches a spelling. The hash takes
+ *         eight bytes at a time. Trainers number tokens in the order of their merges, so that for what a merge makes, the id
+ *         after the last merge's is nearly always right and saves the look-up.
+ * NOT     Safe against crafted collisions: they cost the operator's own start, bounded by the file's size.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "server/token_index.h"
+
+#include "config/mem.h"
+#include "server/character.h"
+
+struct slot {
+    uint32_t tag;
+    uint32_t id_plus_one; /* 0: empty */
+};
+
+struct token_index {
+    uint32_t n_tokens;
+    uint32_t mask;
+    struct slice *texts; /* [n_tokens], into the gguf */
+    struct slot *slots;  /* [mask + 1] */
+};
+
+static const char tokens_key[] = "tokenizer.ggml.tokens";
+
+/* 1 to 8 bytes as a number; different for different bytes of one length. */
+static uint64_t load(const char *bytes, size_t n)
+{
+    if (n < 4)
+        return (uint64_t)(uint8_t)bytes[0] | (uint64_t)(uint8_t)bytes[n / 2] << 8 | (uint64_t)(uint8_t)bytes[n - 1] << 16;
+    uint32_t low, high;
+    memcpy(&low, bytes, sizeof low);
+    memcpy(&high, bytes + n - sizeof high, sizeof high);
+    return (uint64_t)high << 32 | low;
+}
+
+static uint64_t hash_of(struct slice text)
+{
+    uint64_t hash = text.len;
+    for (size_t at = 0; at < text.len; at += 8) {
+        size_t n = text.len - at < 8 ? text.len - at : 8;
+        hash = (hash ^ load(text.bytes + at, n)) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+/* The slot of the spelling, or the empty one where it would be. */
+static struct slot *slot_of(const struct token_index *index, struct slice text, uint32_t *ret_tag)
+{
+    uint64_t hash = hash_of(text);
+    *ret_tag = (uint32_t)hash;
+    for (uint32_t at = (uint32_t)(hash >> 32) & index->mask;; at = (at + 1) & index->mask) {
+        struct slot *slot = &index->slots[at];
+        if (slot->id_plus_one == 0)
+            return slot;
+        if (slot->tag != *ret_tag)
+            continue;
+        struct slice other = index->texts[slot->id_plus_one - 1];
+        if (other.len == text.len && memcmp(other.bytes, text.bytes, text.len) == 0)
+            return slot;
+    }
+}
+
+static enum status check_text(struct slice text, uint32_t id, struct why *ret_why)
+{
+    if (text.len == 0)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: token %u is empty; 1 to %d bytes are needed",
+                       tokens_key, id, TOKEN_BYTES_MAX);
+    if (text.len > TOKEN_BYTES_MAX)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: token %u has %zu bytes; at most %d are served",
+                       tokens_key, id, text.len, TOKEN_BYTES_MAX);
+    if (character_whole_bytes(text) != text.len)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: token %u is not UTF-8 at byte %zu", tokens_key, id,
+                       character_whole_bytes(text));
+    return OK;
+}
+
+static enum status add(struct token_index *index, uint32_t id, struct why *ret_why)
+{
+    struct slice text = index->texts[id];
+    TRY(check_text(text, id, ret_why));
+    uint32_t tag;
+    struct slot *slot = slot_of(index, text, &tag);
+    if (slot->id_plus_one != 0)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: tokens %u and %u are both '%.*s'; each spelling may be there once", tokens_key,
+                       slot->id_plus_one - 1, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
+    *slot = (struct slot){.tag = tag, .id_plus_one = id + 1};
+    return OK;
+}
+
+static enum status check_array(const struct gguf *gguf, uint32_t *ret_count, struct why *ret_why)
+{
+    enum gguf_type type;
+    size_t count;
+    TRY(gguf_array(gguf, tokens_key, &type, &count, ret_why));
+    if (type != GGUF_STRING)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: an array of type %d; strings (%d) are needed",
+                       tokens_key, (int)type, (int)GGUF_STRING);
+    if (count == 0 || count > TOKEN_COUNT_MAX)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: %zu tokens; 1 to %d are served", tokens_key, count,
+                       TOKEN_COUNT_MAX);
+    *ret_count = (uint32_t)count;
+    return OK;
+}
+
+static enum status fill(struct token_index *index, const struct gguf *gguf, struct why *ret_why)
+{
+    uint32_t n_slots = 16;
+    while (n_slots < index->n_tokens * 2)
+        n_slots *= 2;
+    index->mask = n_slots - 1;
+    index->slots = mem_zalloc(n_slots, sizeof index->slots[0]);
+    index->texts = mem_zalloc(index->n_tokens, sizeof index->texts[0]);
+    if (index->slots == NULL || index->texts == NULL)
+        return STATUS_NO_MEMORY;
+    for (uint32_t id = 0; id < index->n_tokens; id++) {
+        index->texts[id] = gguf_array_string(gguf, tokens_key, id);
+        TRY(add(index, id, ret_why));
+    }
+    return OK;
+}
+
+enum status token_index_new(const struct gguf *gguf, struct token_index **ret_index, struct why *ret_why)
+{
+    *ret_index = NULL;
+    uint32_t n_tokens = 0;
+    TRY(check_array(gguf, &n_tokens, ret_why));
+    struct token_index *index = mem_zalloc(1, sizeof *index);
+    if (index == NULL)
+        return STATUS_NO_MEMORY;
+    index->n_tokens = n_tokens;
+    enum status s = fill(index, gguf, ret_why);
+    if (s != OK)
+        token_index_free(&index);
+    *ret_index = index;
+    return s;
+}
+
+void token_index_free(struct token_index **index)
+{
+    if (*index == NULL)
+        return;
+    mem_free((*index)->texts);
+    mem_free((*index)->slots);
+    mem_free(*index);
+    *index = NULL;
+}
+
+uint32_t token_index_count(const struct token_index *index)
+{
+    return index->n_tokens;
+}
+
+struct slice token_index_text(const struct token_index *index, uint32_t id)
+{
+    ASSERT(id < index->n_tokens);
+    return index->texts[id];
+}
+
+int64_t token_index_find(const struct token_index *index, struct slice text)
+{
+    uint32_t tag;
+    const struct slot *slot = slot_of(index, text, &tag);
+    return slot->id_plus_one == 0 ? TOKEN_NONE : (int64_t)slot->id_plus_one - 1;
+}
+
+static bool is_joined(struct slice text, struct slice left, struct slice right)
+{
+    return text.len == left.len + right.len && memcmp(text.bytes, left.bytes, left.len) == 0 &&
+           memcmp(text.bytes + left.len, right.bytes, right.len) == 0;
+}
+
+int64_t token_index_find_joined(const struct token_index *index, struct slice left, struct slice right, int64_t guess)
+{
+    if (guess >= 0 && guess < index->n_tokens && is_joined(index->texts[guess], left, right))
+        return guess;
+    char joined[TOKEN_BYTES_MAX];
+    if (left.len > sizeof joined || right.len > sizeof joined - left.len)
+        return TOKEN_NONE;
+    memcpy(joined, left.bytes, left.len);
+    memcpy(joined + left.len, right.bytes, right.len);
+    return token_index_find(index, (struct slice){joined, left.len + right.len});
+}
