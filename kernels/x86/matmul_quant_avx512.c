@@ -79,7 +79,7 @@ QUANT_INLINE void row_block(const enum weight_type type, const int panels, const
                 __asm__("" : "+v"(quad));
 #pragma GCC unroll 2
             for (int p = 0; p < panels; p++)
-                sums[p] = _mm512_dpbusd_epi32(sums[p], w[p][4 * h + j], quad);
+                sums[p] = _mm512_dpbusd_epi32(sums[p], w[p][4 * h + (unsigned)j], quad);
         }
         __m512 d = _mm512_set1_ps(t->d[s + h]);
 #pragma GCC unroll 2
