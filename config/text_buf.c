@@ -48,7 +48,8 @@ void text_buf_add_bytes(struct text_buf *text, const char *bytes, size_t len)
         text->is_failed = true;
         return;
     }
-    memcpy(text->bytes + text->len, bytes, len);
+    if (len > 0)
+        memcpy(text->bytes + text->len, bytes, len);
     text->len += len;
     text->bytes[text->len] = '\0';
 }
