@@ -3,17 +3,18 @@
  * WHY     A unit of K/V is loaded and widened once for all rows of the tile; no row's order of sums depends on which
  *         rows stand beside it (attention.h: ORDER OF SUMS), so the shapes below are chosen for speed alone.
  * HOW     A step runs three functions, qk, softmax and pv, each kept out of line: in one body the compiler hoists the
- *         constants of exp over the accumulators and spills them. Rows are cut evenly into blocks of at most
- *         ATTEND_BLOCK_ROWS; qk holds rows x units and pv rows x columns of accumulators, at most ATTEND_VECTORS, in
- *         registers. From ATTEND_WIDEN_ROWS rows on f16 is widened once a step into f32 scratch, not once a block.
+ *         constants of exp over the accumulators and spills them. Rows are cut evenly into parts of at most
+ *         ATTEND_STEP_ROWS, so that a step stays in the first cache, and these into blocks of at most ATTEND_BLOCK_ROWS;
+ *         qk holds rows x units and pv rows x columns of accumulators, at most ATTEND_VECTORS, in registers.
+ *         (Widening f16 once a step into f32 scratch, instead of once a block, was slower in every case.)
  *         While qk reads a line of K it asks for the same line of the unit one step ahead, and pv likewise for V: so the
- *         requests to memory are spread evenly over the step, which is worth 1.5 times the speed of none or of a burst.
+ *         requests to memory are spread evenly over the step.
  * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V enters nothing.   softmax, pv
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
  *
- * The including file defines LANES_x and ATTEND_NAME(op), the enum constants ATTEND_BLOCK_ROWS, ATTEND_VECTORS and
- * ATTEND_WIDEN_ROWS, and ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...). */
+ * The including file defines LANES_x and ATTEND_NAME(op), the enum constants ATTEND_BLOCK_ROWS, ATTEND_STEP_ROWS (of which
+ * it is a part) and ATTEND_VECTORS, and ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTEND_TMPL_H
 #define FOLDKV_KERNELS_ATTEND_TMPL_H
@@ -137,6 +138,7 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
             }
         }
     }
+    __asm__("" : "+r"(acc)); /* or the addresses of the loads are kept, in vector registers or on the stack */
 #pragma GCC unroll 24
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
@@ -313,7 +315,7 @@ static void pv_uneven(const enum kv_type type, const struct attend_tile *tile, c
 static void attend_step(const enum kv_type type, const struct attend_tile *tile, const struct rows *rows,
                         const struct step *step, uint32_t t0, float *l)
 {
-    float scores[ATTEND_ROWS_MAX * SCORE_STRIDE] __attribute__((aligned(64)));
+    float scores[ATTEND_STEP_ROWS * SCORE_STRIDE] __attribute__((aligned(64)));
     for (uint32_t b = 0; b < rows->n_blocks; b++) {
         uint32_t r = block_first(rows, b);
         qk_rows(type, step, block_first(rows, b + 1) - r, tile->q + r * ATTEND_Q_STRIDE, scores + r * SCORE_STRIDE);
@@ -329,38 +331,9 @@ static void attend_step(const enum kv_type type, const struct attend_tile *tile,
         pv_uneven(type, tile, step, t0, common, scores);
 }
 
-LANES_INLINE void widen_part(const void *from, const void *ahead, uint32_t elements, float *to)
+static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
 {
-    for (uint32_t i = 0; i < elements; i += 32) { /* a multiple of 256 */
-        prefetch_line(ahead, 2 * (size_t)i);
-        v16_store(to + i, v16_load_f16((const uint16_t *)from + i));
-        v16_store(to + i + 16, v16_load_f16((const uint16_t *)from + i + 16));
-    }
-}
-
-/* A step of f16 units as a step of f32 units in scratch. */
-ATTEND_OUT_OF_LINE void widened_step(const enum kv_type type, const struct attend_tile *tile, const struct rows *rows,
-                                     const struct step *step, uint32_t t0, float *l)
-{
-    float k[ATTEND_STEP_ELEMENTS] __attribute__((aligned(64)));
-    float v[ATTEND_STEP_ELEMENTS] __attribute__((aligned(64)));
-    const void *k_units[STEP_UNITS], *v_units[STEP_UNITS];
-    for (uint32_t u = 0; u < step->n_units; u++) {
-        k_units[u] = k + (size_t)u * ATTEND_UNIT * step->d_qk;
-        v_units[u] = v + (size_t)u * ATTEND_UNIT * step->d_v;
-        widen_part(step->k[u], step->k_ahead[u], ATTEND_UNIT * step->d_qk, k + (size_t)u * ATTEND_UNIT * step->d_qk);
-        widen_part(step->v[u], step->v_ahead[u], ATTEND_UNIT * step->d_v, v + (size_t)u * ATTEND_UNIT * step->d_v);
-    }
-    (void)type;
-    struct step wide = *step;
-    wide.k = wide.k_ahead = k_units;
-    wide.v = wide.v_ahead = v_units;
-    attend_step(KV_F32, tile, rows, &wide, t0, l);
-}
-
-static void attend_chunk(const enum kv_type type, const struct attend_tile *tile)
-{
-    float l[ATTEND_ROWS_MAX * 16] __attribute__((aligned(64)));
+    float l[ATTEND_STEP_ROWS * 16] __attribute__((aligned(64)));
     struct rows rows = {tile->n_rows, (tile->n_rows + ATTEND_BLOCK_ROWS - 1) / ATTEND_BLOCK_ROWS, tile->n_tokens};
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         tile->m[r] = -INFINITY;
@@ -371,19 +344,35 @@ static void attend_chunk(const enum kv_type type, const struct attend_tile *tile
     for (size_t j = 0; j < (size_t)tile->n_rows * tile->d_v; j += 16)
         v16_store(tile->acc + j, v16_zero());
     uint32_t step_tokens = attend_step_tokens(tile->d_qk, tile->d_v);
-    bool is_widened = type == KV_F16 && tile->n_rows >= ATTEND_WIDEN_ROWS;
     for (uint32_t t0 = 0; t0 < tile->n_tokens; t0 += step_tokens) {
         uint32_t n = visible_in(tile->n_tokens, t0, step_tokens);
         uint32_t u = t0 / ATTEND_UNIT;
         struct step step = {tile->k_units + u, tile->v_units + u, tile->k_ahead + u, tile->v_ahead + u, n,
                             (n + ATTEND_UNIT - 1) / ATTEND_UNIT, tile->d_qk, tile->d_v};
-        if (is_widened)
-            widened_step(type, tile, &rows, &step, t0, l);
-        else
-            attend_step(type, tile, &rows, &step, t0, l);
+        attend_step(type, tile, &rows, &step, t0, l);
     }
     for (uint32_t r = 0; r < tile->n_rows; r++)
         tile->l[r] = v16_fold_add(v16_load(l + 16 * r));
+}
+
+/* More rows than a step works on run through the chunk one part after the other; the chunk is then in the second cache. */
+static void attend_chunk(const enum kv_type type, const struct attend_tile *tile)
+{
+    uint32_t n_parts = (tile->n_rows + ATTEND_STEP_ROWS - 1) / ATTEND_STEP_ROWS;
+    for (uint32_t i = 0; i < n_parts; i++) {
+        uint32_t r = tile->n_rows * i / n_parts;
+        struct attend_tile part = *tile;
+        part.n_rows = tile->n_rows * (i + 1) / n_parts - r;
+        part.q += r * ATTEND_Q_STRIDE;
+        part.row_tokens += r;
+        part.m += r;
+        part.l += r;
+        part.acc += (size_t)r * tile->d_v;
+        part.n_tokens = 0;
+        for (uint32_t j = 0; j < part.n_rows; j++)
+            part.n_tokens = part.row_tokens[j] > part.n_tokens ? part.row_tokens[j] : part.n_tokens;
+        attend_rows(type, &part);
+    }
 }
 
 void ATTEND_NAME(attend_chunk_f16)(const struct attend_tile *tile)

@@ -3,7 +3,7 @@
 #define LANES_SCALAR 1
 #define ATTEND_NAME(op) op##__scalar
 
-enum { ATTEND_BLOCK_ROWS = 6, ATTEND_VECTORS = 6, ATTEND_WIDEN_ROWS = 13 };
+enum { ATTEND_BLOCK_ROWS = 6, ATTEND_STEP_ROWS = 12, ATTEND_VECTORS = 6 };
 
 #define ATTEND_EACH_ROWS(X, ...)                                                                   \
     X(1, __VA_ARGS__)                                                                              \

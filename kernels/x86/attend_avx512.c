@@ -3,7 +3,7 @@
 #define LANES_AVX512 1
 #define ATTEND_NAME(op) op##__avx512
 
-enum { ATTEND_BLOCK_ROWS = 24, ATTEND_VECTORS = 24, ATTEND_WIDEN_ROWS = 25 };
+enum { ATTEND_BLOCK_ROWS = 24, ATTEND_STEP_ROWS = 24, ATTEND_VECTORS = 24 };
 
 #define ATTEND_EACH_ROWS(X, ...)                                                                   \
     X(1, __VA_ARGS__)                                                                              \
