@@ -18,6 +18,9 @@
 #include "config/mem.h"
 
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"
+#define GPT2                                                                                       \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE "\\p{L}\\p{N}]+"                      \
+    "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
 
 static const struct row {
     const char *name;
@@ -25,11 +28,9 @@ static const struct row {
 } rows[] = {
     {"smollm", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|\\p{N}| ?[^" SPACE "\\p{L}\\p{N}]+"
                "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"},
-    {"gpt-2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE "\\p{L}\\p{N}]+"
-              "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"},
-    /* Converters write this when they know no better name for a byte-level vocabulary. */
-    {"default", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE "\\p{L}\\p{N}]+"
-                "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"},
+    {"gpt-2", GPT2},
+    {"gpt2", GPT2},
+    {"default", GPT2}, /* what converters write when they know no better name for a byte-level vocabulary */
 };
 
 struct pretokenizer {

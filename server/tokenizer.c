@@ -68,10 +68,8 @@ enum status tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokeni
     *ret_tokenizer = NULL;
     TRY(check_model(gguf, ret_why));
     struct tokenizer *tokenizer = mem_zalloc(1, sizeof *tokenizer);
-    if (tokenizer == NULL)
-        return STATUS_NO_MEMORY;
     struct token_index *index = NULL;
-    enum status s = fill(tokenizer, gguf, &index, ret_why);
+    enum status s = tokenizer == NULL ? STATUS_NO_MEMORY : fill(tokenizer, gguf, &index, ret_why);
     token_index_free(&index);
     if (s == STATUS_NO_MEMORY)
         s = why_set(ret_why, s, "", "the vocabulary: %s", status_text(s));

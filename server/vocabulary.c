@@ -120,8 +120,6 @@ static enum status read_pieces(struct vocabulary *v, const struct token_index *i
         at += (uint32_t)n;
     }
     v->offsets[v->n_tokens] = at;
-    char *exact = mem_realloc(v->blob, at);
-    v->blob = exact != NULL ? exact : v->blob;
     return OK;
 }
 
