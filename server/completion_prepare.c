@@ -1,0 +1,65 @@
+/* completion_prepare.c: from the bytes of a body to a request that the engine has accepted.
+ *
+ * HOW     Parsing and encoding touch nothing but the completion and the read-only tokenizer, so a worker may do them.
+ * THREAD  completion_prepare any, completion_submit loop
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "server/completion_priv.h"
+
+#include "config/mem.h"
+#include "config/sha256.h"
+
+static enum status prepare(struct completion *k)
+{
+    struct slice body = {k->body.bytes != NULL ? k->body.bytes : "", k->body.len};
+    TRY(completion_request_parse(body, &k->asked, &k->why));
+    TRY(service_check_model(k->service, k->asked->model, &k->why));
+    return completion_request_encode(k->asked, k->service->tokenizer, engine_context(k->service->engine), &k->ids, &k->why);
+}
+
+void completion_prepare(struct completion *k)
+{
+    k->status = prepare(k);
+    byte_buffer_release(&k->body); /* what is needed of it is in asked */
+}
+
+static enum status fill_params(struct completion *k, struct request_params *ret_params)
+{
+    const struct completion_request *a = k->asked;
+    *ret_params = (struct request_params){.ids = k->ids.ids,
+                                          .n_ids = (uint32_t)k->ids.count,
+                                          .max_tokens = a->max_tokens,
+                                          .sampling = a->sampling,
+                                          .logprobs = a->logprobs,
+                                          .prompt_logprobs = completion_request_scores_prompt(a),
+                                          .ignore_eos = a->ignore_eos,
+                                          .has_salt = a->cache_salt.bytes != NULL};
+    if (!a->has_seed)
+        ret_params->sampling.seed = k->service->next_seed += 0x9e3779b97f4a7c15u; /* the golden ratio: all seeds differ */
+    if (ret_params->has_salt)
+        TRY(sha256_of(a->cache_salt.bytes, a->cache_salt.len, ret_params->salt));
+    return OK;
+}
+
+/* Everything that can fail for want of memory, before the engine has it. */
+static enum status make_parts(struct completion *k)
+{
+    TRY(stop_match_new(k->asked->stops, k->asked->n_stops, &k->stops));
+    if (k->asked->logprobs >= 0)
+        TRY(token_scores_new(k->service->tokenizer, 0, &k->scores));
+    struct request_params params;
+    TRY(fill_params(k, &params));
+    k->n_prompt = params.n_ids;
+    enum status s = request_new(&params, k, &k->request);
+    k->ids.ids = params.ids; /* NULL if the request took it */
+    return s;
+}
+
+enum status completion_submit(struct completion *k)
+{
+    TRY(make_parts(k));
+    struct request *mine = k->request; /* submit takes the pointer it is given; k keeps a loan until done */
+    TRY(engine_submit(k->service->engine, &mine, &k->why));
+    k->is_submitted = true;
+    return OK;
+}

@@ -1,0 +1,34 @@
+/* service.h: what all routes share. Made by the serve command, read by routes; only the loop writes to it after start. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SERVER_SERVICE_H
+#define FOLDKV_SERVER_SERVICE_H
+
+#include <uv.h>
+
+#include "config/options.h"
+#include "sched/engine.h"
+#include "server/server_stats.h"
+#include "server/tokenizer.h"
+
+struct completion;
+
+struct service {
+    struct options options;
+    struct engine *engine;
+    struct tokenizer *tokenizer;
+    struct server_stats *stats;
+    uv_loop_t *uv;
+    char model_name[129];
+    char generation[17]; /* hex of the identity's first bytes; "" if there is none to show */
+    int64_t created_s;   /* when the model was loaded */
+    uint64_t seed;       /* makes the ids of two runs differ */
+    uint64_t next_seed;  /* of requests that bring none */
+    bool is_ready;       /* what /readyz says */
+    bool is_closing;     /* no connection is kept after its answer */
+    struct completion *completions; /* those that live, a list of completion.c's */
+};
+
+/* OK for the served name and for none (bytes NULL); else MODEL_NOT_FOUND with both names. Any thread. */
+enum status service_check_model(const struct service *service, struct slice asked, struct why *ret_why) MUST_USE;
+
+#endif
