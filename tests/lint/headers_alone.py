@@ -16,6 +16,8 @@ X86, ARM = "x86_64", "aarch64"
 # The one header that is made to be read under several instruction sets; it brings in kernels/*/lanes_*.h.
 LANES = [("-DLANES_SCALAR=1", None, []), ("-DLANES_AVX2=1", X86, AVX2), ("-DLANES_AVX512=1", X86, AVX512),
          ("-DLANES_NEON=1", ARM, [])]
+# Parts of templates: loops of one instruction set that need the includer's names.
+PARTS = ("kernels/arm/quant_groups.h", "kernels/arm/quant_tile_groups.h")
 
 
 def compiler(machine):
@@ -26,7 +28,7 @@ def compiler(machine):
 
 def ways(path):
     """(machine, flags) for each way in which the header is to compile; templates compile through their includers."""
-    if path.endswith("_tmpl.h") or (path.startswith("kernels/") and "/lanes_" in path):
+    if path.endswith("_tmpl.h") or path in PARTS or (path.startswith("kernels/") and "/lanes_" in path):
         return []
     if path == "kernels/lanes.h":
         return [(machine, [define, *flags]) for define, machine, flags in LANES]

@@ -23,6 +23,12 @@ OUTSIDE = {
     r"^uv\.h$|^llhttp\.h$|^pcre2\.h$": {"server"},
     r"^(imm|arm_|x86)\w*intrin\.h$|^arm_neon\.h$|^cpuid\.h$|^sys/auxv\.h$": {"kernels"},
 }
+# Private headers that a second noun of the same folder works on, because it is the other half of the same thing.
+FRIENDS = {
+    "sched/request_priv.h": ("engine", "scheduler"),  # the engine's side of a request
+    "kernels/weight_type_priv.h": ("packed",),  # packing is reading rows of the source format
+    "kernels/bench/bench_bandwidth_priv.h": ("bench_read",),  # the probe's loops, one an instruction set
+}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
@@ -47,7 +53,7 @@ def check(path):
             yield f"{where}: {folder} may not include {name}"
         if name.endswith("_priv.h"):
             noun = os.path.basename(name).removesuffix("_priv.h")
-            if not os.path.basename(path).startswith(noun):
+            if not os.path.basename(path).startswith((noun, *FRIENDS.get(name, ()))):
                 yield f"{where}: {name} belongs to {noun} alone"
     own = stem + ".h"
     if path.endswith(".c") and os.path.isfile(os.path.join(tree.ROOT, own)):
