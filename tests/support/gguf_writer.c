@@ -9,12 +9,12 @@
 #include "config/mem.h"
 #include "config/text_buf.h"
 
-enum { TENSORS_MAX = 4096, ALIGNMENT = 32, BYTES_MAX = 1 << 30 };
+enum { TENSORS_MAX = 4096, KEYS_MAX = 1024, ALIGNMENT = 32, BYTES_MAX = 1 << 30 };
 
 struct gguf_writer {
     struct gguf_writer_quirks quirks;
-    struct text_buf keys;
-    uint64_t n_keys;
+    struct text_buf keys[KEYS_MAX];
+    size_t n_keys;
     struct gguf_writer_tensor *tensors;
     size_t n_tensors;
 };
@@ -32,7 +32,6 @@ struct gguf_writer *gguf_writer_new(void)
 {
     struct gguf_writer *w = must(mem_zalloc(1, sizeof *w));
     w->tensors = must(mem_zalloc(TENSORS_MAX, sizeof *w->tensors));
-    text_buf_init(&w->keys, BYTES_MAX);
     return w;
 }
 
@@ -44,7 +43,8 @@ void gguf_writer_free(struct gguf_writer **writer)
     for (size_t i = 0; i < w->n_tensors; i++)
         mem_free(w->tensors[i].data);
     mem_free(w->tensors);
-    text_buf_release(&w->keys);
+    for (size_t i = 0; i < w->n_keys; i++)
+        text_buf_release(&w->keys[i]);
     mem_free(w);
     *writer = NULL;
 }
@@ -70,18 +70,44 @@ static void put_string(struct text_buf *out, const char *text)
     text_buf_add_bytes(out, text, strlen(text));
 }
 
+/* Room for one key more. */
+static struct text_buf *next_key(struct gguf_writer *w)
+{
+    ASSERT(w->n_keys < KEYS_MAX);
+    text_buf_init(&w->keys[w->n_keys], BYTES_MAX);
+    return &w->keys[w->n_keys++];
+}
+
+static struct text_buf *last_key(struct gguf_writer *w)
+{
+    return &w->keys[w->n_keys - 1];
+}
+
 void gguf_writer_raw_key(struct gguf_writer *w, const void *bytes, size_t len)
 {
-    text_buf_add_bytes(&w->keys, bytes, len);
-    w->n_keys++;
+    text_buf_add_bytes(next_key(w), bytes, len);
+}
+
+void gguf_writer_drop_key(struct gguf_writer *w, const char *key)
+{
+    size_t len = strlen(key);
+    for (size_t i = 0; i < w->n_keys; i++) {
+        struct text_buf *k = &w->keys[i];
+        if (k->len < 8 + len + 4 || k->bytes[0] != (char)len || memcmp(k->bytes + 8, key, len) != 0)
+            continue;
+        text_buf_release(k);
+        memmove(k, k + 1, (w->n_keys - i - 1) * sizeof *k);
+        w->n_keys--;
+        return;
+    }
 }
 
 void gguf_writer_value(struct gguf_writer *w, const char *key, uint32_t type, const void *value, size_t bytes)
 {
-    put_string(&w->keys, key);
-    put_u32(&w->keys, type);
-    text_buf_add_bytes(&w->keys, value, bytes);
-    w->n_keys++;
+    struct text_buf *out = next_key(w);
+    put_string(out, key);
+    put_u32(out, type);
+    text_buf_add_bytes(out, value, bytes);
 }
 
 void gguf_writer_u32(struct gguf_writer *w, const char *key, uint32_t value)
@@ -103,22 +129,22 @@ void gguf_writer_bool(struct gguf_writer *w, const char *key, bool value)
 void gguf_writer_string(struct gguf_writer *w, const char *key, const char *value)
 {
     gguf_writer_value(w, key, GGUF_STRING, NULL, 0);
-    put_string(&w->keys, value);
+    put_string(last_key(w), value);
 }
 
 void gguf_writer_array(struct gguf_writer *w, const char *key, uint32_t item_type, const void *items, uint64_t count,
                        size_t bytes)
 {
     gguf_writer_value(w, key, GGUF_ARRAY, &item_type, sizeof item_type);
-    put_u64(&w->keys, count);
-    text_buf_add_bytes(&w->keys, items, bytes);
+    put_u64(last_key(w), count);
+    text_buf_add_bytes(last_key(w), items, bytes);
 }
 
 void gguf_writer_strings(struct gguf_writer *w, const char *key, const char *const *values, size_t count)
 {
     gguf_writer_array(w, key, GGUF_STRING, NULL, count, 0);
     for (size_t i = 0; i < count; i++)
-        put_string(&w->keys, values[i]);
+        put_string(last_key(w), values[i]);
 }
 
 struct gguf_writer_tensor *gguf_writer_tensor(struct gguf_writer *w, const char *name, uint32_t type, uint32_t n_dims,
@@ -194,7 +220,8 @@ char *gguf_writer_finish(struct gguf_writer *w, size_t *ret_len)
     put_u32(&out, q->has_version ? q->version : 3);
     put_u64(&out, q->has_n_tensors ? q->n_tensors : w->n_tensors);
     put_u64(&out, q->has_n_keys ? q->n_keys : w->n_keys);
-    text_buf_add_bytes(&out, w->keys.bytes != NULL ? w->keys.bytes : "", w->keys.len);
+    for (size_t i = 0; i < w->n_keys; i++)
+        text_buf_add_bytes(&out, w->keys[i].bytes, w->keys[i].len);
     for (size_t i = 0; i < w->n_tensors; i++)
         put_tensor(&out, &w->tensors[i]);
     for (size_t i = 0; i < w->n_tensors; i++) {

@@ -43,6 +43,8 @@ void gguf_writer_value(struct gguf_writer *writer, const char *key, uint32_t typ
 /* An array of items of one size. */
 void gguf_writer_array(struct gguf_writer *writer, const char *key, uint32_t item_type, const void *items, uint64_t count,
                        size_t bytes);
+/* Takes a key out again; nothing happens if there is none. */
+void gguf_writer_drop_key(struct gguf_writer *writer, const char *key);
 /* Bytes as they are in the place of a whole key; counts as one. */
 void gguf_writer_raw_key(struct gguf_writer *writer, const void *bytes, size_t len);
 
