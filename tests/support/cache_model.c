@@ -101,13 +101,16 @@ static bool same_tokens(const uint32_t *a, const uint32_t *b, uint32_t n)
 }
 
 /* True if the indexed block is a child of the chain tokens[0, start). */
-static bool is_child(const struct model_block *block, uint32_t salt, const uint32_t *tokens, uint32_t start)
+static bool is_child(const struct model_block *block, uint32_t salt, const uint32_t *tokens,
+                     uint32_t start)
 {
-    return block->is_indexed && block->salt == salt && block->start == start && same_tokens(block->tokens, tokens, start);
+    return block->is_indexed && block->salt == salt && block->start == start &&
+           same_tokens(block->tokens, tokens, start);
 }
 
 /* The order of siblings: tokens, then length, then page. */
-static int compare(const uint32_t *a, uint32_t a_end, uint32_t a_page, const struct model_block *b, uint32_t b_page)
+static int compare(const uint32_t *a, uint32_t a_end, uint32_t a_page, const struct model_block *b,
+                   uint32_t b_page)
 {
     uint32_t least = a_end < b->end ? a_end : b->end;
     for (uint32_t i = b->start; i < least; i++)
@@ -127,7 +130,8 @@ static uint32_t common(const uint32_t *tokens, uint32_t end, const struct model_
 }
 
 /* The full block over tokens[start, start + 64), or NO_PAGE. */
-static uint32_t find_full(const struct model *m, uint32_t salt, const uint32_t *tokens, uint32_t start)
+static uint32_t find_full(const struct model *m, uint32_t salt, const uint32_t *tokens,
+                          uint32_t start)
 {
     uint32_t end = start + CACHE_PAGE_TOKENS;
     for (uint32_t i = 0; i < m->n_blocks; i++)
@@ -139,8 +143,8 @@ static uint32_t find_full(const struct model *m, uint32_t salt, const uint32_t *
 
 /* The child of tokens[0, start) with most tokens of tokens[start, end) in common. Of several, the last one in order that is not
  * behind the tokens, if it is as good as any behind them. */
-static uint32_t find_head(const struct model *m, uint32_t salt, const uint32_t *tokens, uint32_t start, uint32_t end,
-                          uint32_t *ret_common)
+static uint32_t find_head(const struct model *m, uint32_t salt, const uint32_t *tokens,
+                          uint32_t start, uint32_t end, uint32_t *ret_common)
 {
     uint32_t best = 0, before = NO_PAGE, after = NO_PAGE;
     for (uint32_t i = 0; i < m->n_blocks; i++) {
@@ -150,13 +154,15 @@ static uint32_t find_head(const struct model *m, uint32_t salt, const uint32_t *
         uint32_t n = common(tokens, end, block);
         best = n > best ? n : best;
         uint32_t *side = compare(tokens, end, NO_PAGE, block, i) < 0 ? &after : &before;
-        if (*side == NO_PAGE || (compare(block->tokens, block->end, i, &m->blocks[*side], *side) < 0) == (side == &after))
+        if (*side == NO_PAGE || (compare(block->tokens, block->end, i, &m->blocks[*side], *side) <
+                                 0) == (side == &after))
             *side = i;
     }
     *ret_common = best;
     if (best == 0)
         return NO_PAGE;
-    uint32_t found = before != NO_PAGE && common(tokens, end, &m->blocks[before]) == best ? before : after;
+    uint32_t found =
+        before != NO_PAGE && common(tokens, end, &m->blocks[before]) == best ? before : after;
     ASSERT(found != NO_PAGE && common(tokens, end, &m->blocks[found]) == best);
     return found;
 }
@@ -197,7 +203,8 @@ static void evict_one(struct model *m)
 {
     uint32_t oldest = NO_PAGE;
     for (uint32_t i = 0; i < m->n_blocks; i++)
-        if (is_cached(&m->blocks[i]) && (oldest == NO_PAGE || m->blocks[i].let_go < m->blocks[oldest].let_go))
+        if (is_cached(&m->blocks[i]) &&
+            (oldest == NO_PAGE || m->blocks[i].let_go < m->blocks[oldest].let_go))
             oldest = i;
     struct model_block *block = &m->blocks[oldest];
     for (uint32_t i = 0; i < m->n_blocks; i++) /* from the leaf: nothing hangs below it */
@@ -228,27 +235,31 @@ static void take(struct model *m, struct model_sequence *s, uint32_t page)
     ASSERT(page < m->n_blocks && !m->blocks[page].is_taken && s->n_pages < CONTEXT_BLOCKS);
     uint32_t start = s->n_pages * CACHE_PAGE_TOKENS;
     struct model_block *block = &m->blocks[page];
-    *block = (struct model_block){.is_taken = true, .refs = 1, .start = start, .end = start, .salt = s->salt};
+    *block = (struct model_block){
+        .is_taken = true, .refs = 1, .start = start, .end = start, .salt = s->salt};
     s->pages[s->n_pages++] = page;
 }
 
 /* ---- rows ---- */
 
-static char *row_at(const struct model *m, uint32_t layer, uint32_t head, uint32_t page, uint32_t token)
+static char *row_at(const struct model *m, uint32_t layer, uint32_t head, uint32_t page,
+                    uint32_t token)
 {
     struct cache_memory memory = cache_memory(m->cache);
-    return memory.base + layer * memory.layer_stride + head * memory.head_stride + page * memory.page_bytes +
-           (size_t)token * ROW_BYTES;
+    return memory.base + layer * memory.layer_stride + head * memory.head_stride +
+           page * memory.page_bytes + (size_t)token * ROW_BYTES;
 }
 
 /* The rows of tokens [from, to): written if write, else compared. Each depends on all tokens up to its own. */
-static void rows(const struct model *m, const struct model_sequence *s, uint32_t from, uint32_t to, bool write)
+static void rows(const struct model *m, const struct model_sequence *s, uint32_t from, uint32_t to,
+                 bool write)
 {
     uint64_t hash = 0xcbf29ce484222325u + s->salt;
     for (uint32_t t = 0; t < to; t++) {
         hash = (hash ^ s->tokens[t]) * 0x100000001b3u;
         for (uint32_t i = 0; t >= from && i < N_LAYERS * N_HEADS; i++) {
-            char *row = row_at(m, i / N_HEADS, i % N_HEADS, s->pages[t / CACHE_PAGE_TOKENS], t % CACHE_PAGE_TOKENS);
+            char *row = row_at(m, i / N_HEADS, i % N_HEADS, s->pages[t / CACHE_PAGE_TOKENS],
+                               t % CACHE_PAGE_TOKENS);
             uint64_t value = hash + i;
             if (write)
                 memcpy(row, &value, sizeof value);
@@ -265,7 +276,8 @@ static void finish_move(struct model *m, struct model_sequence *s)
         return;
     for (uint32_t i = 0; i < N_LAYERS * N_HEADS; i++)
         memcpy(row_at(m, i / N_HEADS, i % N_HEADS, move->to_page, 0),
-               row_at(m, i / N_HEADS, i % N_HEADS, move->from_page, 0), (size_t)move->n_tokens * ROW_BYTES);
+               row_at(m, i / N_HEADS, i % N_HEADS, move->from_page, 0),
+               (size_t)move->n_tokens * ROW_BYTES);
     sequence_moved(s->real);
     unpin(m, move->from_page);
     s->move = (struct cache_move){0};
@@ -305,7 +317,8 @@ static void compare_all(const struct model *m)
     ASSERT(books.blocks_free == count_free(m) && books.blocks_cached == count_cached(m));
     ASSERT(books.blocks_free + books.blocks_used + books.blocks_cached == m->n_blocks);
     ASSERT(books.blocks_shared == n_shared && books.sequences == n_open);
-    ASSERT(books.evicted_blocks == m->evicted && books.lookup_tokens == m->lookups && books.hit_tokens == m->hits);
+    ASSERT(books.evicted_blocks == m->evicted && books.lookup_tokens == m->lookups &&
+           books.hit_tokens == m->hits);
     ASSERT(books.copied_tokens == m->copied && books.committed_tokens == m->committed);
     ASSERT(books.resident_bytes == books.expected_bytes + books.rounding_bytes);
     ASSERT(cache_blocks_available(m->cache) == count_free(m) + count_cached(m));
@@ -325,7 +338,8 @@ static struct model_sequence *choose_open(struct model *m)
 }
 
 /* Shares and pins what an opening takes; the page of the move's source, or NO_PAGE. */
-static uint32_t take_prefix(struct model *m, struct model_sequence *s, uint32_t n, uint32_t *ret_common)
+static uint32_t take_prefix(struct model *m, struct model_sequence *s, uint32_t n,
+                            uint32_t *ret_common)
 {
     *ret_common = 0;
     while (n - s->n >= CACHE_PAGE_TOKENS) {
@@ -341,7 +355,8 @@ static uint32_t take_prefix(struct model *m, struct model_sequence *s, uint32_t 
     uint32_t end = n - s->n < CACHE_PAGE_TOKENS ? n : s->n + CACHE_PAGE_TOKENS;
     uint32_t source = find_head(m, s->salt, s->tokens, s->n, end, ret_common);
     if (source != NO_PAGE) {
-        m->counts->tail_sources += m->blocks[source].refs > 0 && m->blocks[source].end % CACHE_PAGE_TOKENS != 0;
+        m->counts->tail_sources +=
+            m->blocks[source].refs > 0 && m->blocks[source].end % CACHE_PAGE_TOKENS != 0;
         m->blocks[source].pins++;
     }
     return source;
@@ -379,7 +394,8 @@ static void op_open(struct model *m)
 
     struct cache_move move;
     uint8_t salt = 's';
-    enum status got = sequence_open(m->cache, s->salt ? &salt : NULL, s->salt, s->tokens, n, may_reuse, &s->real, &move);
+    enum status got = sequence_open(m->cache, s->salt ? &salt : NULL, s->salt, s->tokens, n,
+                                    may_reuse, &s->real, &move);
     ASSERT(got == want && (got == OK) == (s->real != NULL));
     m->counts->no_sequence += got == STATUS_UNAVAILABLE;
     m->counts->full_at_open += got == STATUS_CACHE_FULL;
@@ -446,11 +462,13 @@ static void forget_covered(struct model *m, uint32_t page)
             const struct model_block *other = &m->blocks[i];
             if (i != page && is_child(other, block->salt, block->tokens, block->start) &&
                 compare(other->tokens, other->end, i, block, page) < 0 &&
-                (before == NO_PAGE || compare(other->tokens, other->end, i, &m->blocks[before], before) > 0))
+                (before == NO_PAGE ||
+                 compare(other->tokens, other->end, i, &m->blocks[before], before) > 0))
                 before = i;
         }
         if (before == NO_PAGE || !is_cached(&m->blocks[before]) ||
-            common(block->tokens, block->end, &m->blocks[before]) != m->blocks[before].end - block->start)
+            common(block->tokens, block->end, &m->blocks[before]) !=
+                m->blocks[before].end - block->start)
             return;
         forget(&m->blocks[before]);
         m->counts->covered_tails++;
@@ -545,7 +563,8 @@ static void drop_own(struct model *m, struct model_sequence *s)
         if (block->refs > 1 || !block->is_indexed)
             continue;
         m->counts->drops++;
-        bool is_full = block->end == block->start + CACHE_PAGE_TOKENS; /* nothing hangs from a tail */
+        bool is_full =
+            block->end == block->start + CACHE_PAGE_TOKENS; /* nothing hangs from a tail */
         for (uint32_t k = 0; is_full && k < m->n_blocks; k++) {
             struct model_block *other = &m->blocks[k];
             if (is_cached(other) && other->salt == s->salt && other->start >= block->end &&
@@ -626,7 +645,8 @@ static void model_init(struct model *m)
     struct cache_shape shape = {.n_layers = N_LAYERS,
                                 .n_heads = N_HEADS,
                                 .page_bytes = PAGE_BYTES,
-                                .pool_bytes = (size_t)m->n_blocks * PAGE_BYTES * N_LAYERS * N_HEADS + 17,
+                                .pool_bytes =
+                                    (size_t)m->n_blocks * PAGE_BYTES * N_LAYERS * N_HEADS + 17,
                                 .context_max = CONTEXT,
                                 .sequences_max = m->n_sequences};
     enum status status = cache_new(&shape, &m->cache, NULL);
@@ -644,9 +664,9 @@ static void model_init(struct model *m)
 
 void cache_model_play(const uint8_t *bytes, size_t len, struct cache_model_counts *counts)
 {
-    static void (*const operations[])(struct model *) = {op_open,   op_open,   op_open,   op_append, op_append, op_append,
-                                                         op_append, op_commit, op_commit, op_commit, op_commit, op_close,
-                                                         op_close,  op_abort,  op_move,   op_purge};
+    static void (*const operations[])(struct model *) = {
+        op_open,   op_open,   op_open,   op_append, op_append, op_append, op_append, op_commit,
+        op_commit, op_commit, op_commit, op_close,  op_close,  op_abort,  op_move,   op_purge};
     static struct model model;
     model = (struct model){.bytes = bytes, .left = len, .counts = counts};
     model_init(&model);

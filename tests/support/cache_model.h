@@ -9,8 +9,10 @@
 
 /* How often each thing happened: a run that never met one of them has not tested it. */
 struct cache_model_counts {
-    uint64_t operations, opens, shared_blocks, copied_heads, tail_sources, late_moves, commits, partial_commits, aborts;
-    uint64_t exchanged_blocks, evictions, full_at_open, full_at_append, no_sequence, refused, drops, covered_tails, purges;
+    uint64_t operations, opens, shared_blocks, copied_heads, tail_sources, late_moves, commits,
+        partial_commits, aborts;
+    uint64_t exchanged_blocks, evictions, full_at_open, full_at_append, no_sequence, refused, drops,
+        covered_tails, purges;
 };
 
 /* Plays bytes[len] on a fresh cache whose size the first bytes choose; adds to *counts. Deterministic. */

@@ -43,7 +43,8 @@ START_TEST(agrees_with_the_naive_model)
         bytes[0] = (uint8_t)game; /* every pool size in turn */
         cache_model_play(bytes, sizeof bytes, &counts);
     }
-    printf("%llu operations, %llu opens, %llu blocks shared, %llu heads copied (%llu late, %llu from running tails), "
+    printf("%llu operations, %llu opens, %llu blocks shared, %llu heads copied (%llu late, %llu "
+           "from running tails), "
            "%llu exchanged, %llu evicted, %llu tails covered\n",
            (unsigned long long)counts.operations, (unsigned long long)counts.opens,
            (unsigned long long)counts.shared_blocks, (unsigned long long)counts.copied_heads,
@@ -52,7 +53,9 @@ START_TEST(agrees_with_the_naive_model)
            (unsigned long long)counts.covered_tails);
     const uint64_t *each = (const uint64_t *)&counts;
     for (size_t i = 0; i < sizeof counts / sizeof *each; i++)
-        ck_assert_msg(each[i] > 0, "counter %zu of cache_model_counts stayed at 0: the run has not tested it", i);
+        ck_assert_msg(each[i] > 0,
+                      "counter %zu of cache_model_counts stayed at 0: the run has not tested it",
+                      i);
 }
 END_TEST
 
