@@ -87,8 +87,10 @@ static void *engine_loop(void *arg)
         uint64_t start = now_ns();
         take_submitted(e, start);
         bool worked = scheduler_step(e->parts.scheduler, start);
-        if (worked)
+        if (worked) {
+            scheduler_deliver(e->parts.scheduler, now_ns());
             scheduler_observe(e->parts.scheduler, now_ns() - start);
+        }
         publish(e);
         if (!worked)
             doorbell_wait(&e->bell, IDLE_NS);

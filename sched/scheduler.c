@@ -1,7 +1,8 @@
 /* scheduler.c: the scheduler's life, its two lists, and the step as a list of its phases.
  *
  * HOW     Waiting requests are a list in order of age, preempted ones before younger ones; running ones an array, oldest first. A step:
- *             end what was cancelled -> admit -> plan rows -> decoder -> commit -> emit
+ *             end what was cancelled -> admit -> plan rows -> decoder -> commit     scheduler_step
+ *             logits -> sample and score -> push -> ends                             scheduler_deliver (scheduler_emit.c)
  * ALWAYS  (1) A request is in exactly one of the lists from scheduler_submit to scheduler_end.
  *         (2) Age decides: no request waits for a younger one's pages (scheduler_batch.c), so there is always progress.
  *         (3) admitted = finished + aborted + failed + running + waiting.                        scheduler_end
@@ -228,7 +229,6 @@ bool scheduler_step(struct scheduler *s, uint64_t now_ns)
     scheduler_commit(s, status == OK);
     for (uint32_t i = 0; i < s->n_running; i++)
         s->running[i].status = status;
-    scheduler_emit(s);
     s->stats.steps++;
     s->stats.step_rows += s->n_rows;
     return true;

@@ -40,8 +40,10 @@ enum status scheduler_new(const struct scheduler_parts *parts, const struct sche
 void scheduler_free(struct scheduler **scheduler);
 /* Behind the last waiting one. */
 void scheduler_submit(struct scheduler *scheduler, struct request *request, uint64_t now_ns);
-/* One step: ends what was cancelled, admits, computes, emits. False if there was nothing to compute. */
+/* A step's layers: ends what was cancelled, admits, computes. False if there was nothing to compute. */
 bool scheduler_step(struct scheduler *scheduler, uint64_t now_ns);
+/* A step's outputs: after each scheduler_step that computed, with the time then. */
+void scheduler_deliver(struct scheduler *scheduler, uint64_t now_ns);
 /* How long the last step took, for its pace. */
 void scheduler_observe(struct scheduler *scheduler, uint64_t elapsed_ns);
 /* Ends all, waiting and running, as cancelled. */

@@ -162,8 +162,9 @@ static bool settle(struct scheduler *s, uint32_t index)
     return true;
 }
 
-void scheduler_emit(struct scheduler *s)
+void scheduler_deliver(struct scheduler *s, uint64_t now_ns)
 {
+    s->now_ns = now_ns;
     s->n_wanted = 0;
     for (uint32_t i = 0; i < s->n_running; i++) {
         struct running *run = &s->running[i];

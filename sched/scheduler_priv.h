@@ -1,5 +1,5 @@
-/* scheduler_priv.h: the scheduler's insides, for its three files: scheduler.c (life and lists), scheduler_batch.c (admission, rows,
- * preemption) and scheduler_emit.c (logits to outputs). */
+/* scheduler_priv.h: the scheduler's insides, for its three files: scheduler.c (life, lists and the step), scheduler_batch.c (admission,
+ * rows, preemption) and scheduler_emit.c (scheduler_deliver). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_SCHEDULER_PRIV_H
 #define FOLDKV_SCHED_SCHEDULER_PRIV_H
@@ -69,8 +69,5 @@ void scheduler_admit(struct scheduler *s);
 void scheduler_plan_rows(struct scheduler *s);
 /* Commits (or, if the step failed, aborts) every planned append. */
 void scheduler_commit(struct scheduler *s, bool is_good);
-
-/* scheduler_emit.c */
-void scheduler_emit(struct scheduler *s);
 
 #endif

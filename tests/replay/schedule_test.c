@@ -1,0 +1,267 @@
+/* schedule_test.c: the same request gives the same bytes under every schedule.
+ *
+ * WHY     Exactness is the promise: alone or in a batch, any threads, any chunking, hit or miss, preempted or not.
+ * HOW     Requests from a seed are first answered alone: one thread, whole prompts, no reuse. Then schedules from the seed (threads,
+ *         chunk, pool, arrival, cancelled company, a pace of any temper) answer them again, and every output is compared with memcmp.
+ *         A run in which nothing was reused, copied, preempted or longer than a chunk proves nothing, and fails.
+ *         FOLDKV_TEST_SEED repeats a run; FOLDKV_TEST_LONG=1 takes full counts.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include <check.h>
+#include <inttypes.h>
+
+#include "config/mem.h"
+#include "tests/support/engine_rig.h"
+#include "tests/support/noise.h"
+#include "tests/support/seed.h"
+#include "tests/support/small_model.h"
+#include "tests/support/suite_run.h"
+
+enum { SPECS = 24, PROMPT_MAX = 320, ANSWER_MAX = 24, STEPS_MAX = 100000 };
+
+/* What the schedules of one model went through, all together. */
+struct coverage {
+    uint64_t hits, copied, preemptions, recomputed, long_rows, schedules;
+};
+
+struct field {
+    const struct gguf *gguf;
+    uint32_t vocab;
+    const char *isa;
+    uint32_t pool_blocks_least; /* what the longest request needs */
+    uint64_t block_bytes;
+    struct rig_spec specs[SPECS];
+    struct rig_outcome alone[SPECS];
+    uint32_t *ids;
+    uint64_t random;
+    struct coverage coverage;
+};
+
+static uint32_t draw_below(struct field *f, uint32_t n)
+{
+    return noise_below(&f->random, n);
+}
+
+/* Prompts take their heads from a few common stems, so that prefixes are shared at every length. */
+static void make_specs(struct field *f)
+{
+    static const uint32_t stems = 3;
+    f->ids = mem_alloc((size_t)SPECS * PROMPT_MAX * sizeof *f->ids);
+    ck_assert_ptr_nonnull(f->ids);
+    uint32_t *stem = mem_alloc(stems * PROMPT_MAX * sizeof *stem);
+    ck_assert_ptr_nonnull(stem);
+    for (uint32_t i = 0; i < stems * PROMPT_MAX; i++)
+        stem[i] = draw_below(f, f->vocab);
+    for (uint32_t i = 0; i < SPECS; i++) {
+        uint32_t *ids = f->ids + (size_t)i * PROMPT_MAX;
+        uint32_t n = i % 6 == 0 ? 257 + draw_below(f, PROMPT_MAX - 257) : 1 + draw_below(f, 100);
+        uint32_t shared = draw_below(f, n + 1);
+        uint32_t which = draw_below(f, stems);
+        for (uint32_t k = 0; k < n; k++)
+            ids[k] = k < shared ? stem[which * PROMPT_MAX + k] : draw_below(f, f->vocab);
+        bool is_greedy = draw_below(f, 3) == 0;
+        f->specs[i] = (struct rig_spec){
+            .ids = ids,
+            .n_ids = n,
+            .max_tokens = draw_below(f, 8) == 0 ? 0 : 1 + draw_below(f, ANSWER_MAX),
+            .sampling = {.temperature = is_greedy ? 0.0f : 0.5f + (float)draw_below(f, 100) / 100.0f,
+                         .top_p = draw_below(f, 2) ? 1.0f : 0.9f, .top_k = draw_below(f, 2) ? 0 : 40,
+                         .seed = noise_next(&f->random)},
+            .logprobs = (int32_t)draw_below(f, 7) - 1,
+        };
+        f->specs[i].prompt_logprobs = f->specs[i].logprobs >= 0 && draw_below(f, 4) == 0;
+    }
+    mem_free(stem);
+}
+
+static struct engine_options base_options(const struct field *f)
+{
+    struct engine_options o = rig_options();
+    o.isa = f->isa;
+    return o;
+}
+
+static void answer_alone(struct field *f)
+{
+    for (uint32_t i = 0; i < SPECS; i++) {
+        struct engine_options o = base_options(f);
+        o.prefill_chunk = 512;
+        struct rig *rig = rig_new(f->gguf, &o);
+        rig_submit(rig, &f->specs[i], &f->alone[i]);
+        rig_run(rig, STEPS_MAX);
+        const struct engine_parts *p = rig_parts(rig);
+        const struct graph *g = p->model->graph;
+        f->block_bytes = (uint64_t)cache_memory(p->cache).page_bytes * g->layers[0].n_k_heads * g->n_layers;
+        rig_free(&rig);
+    }
+    f->pool_blocks_least = cache_blocks_for(PROMPT_MAX + ANSWER_MAX + 1);
+}
+
+static struct engine_options draw_options(struct field *f)
+{
+    static const uint32_t chunks[] = {16, 64, 512};
+    struct engine_options o = base_options(f);
+    o.n_threads = 1 + draw_below(f, 3);
+    o.prefill_chunk = chunks[draw_below(f, 3)];
+    o.running_max = 1 + draw_below(f, 12);
+    o.cache_bytes = f->block_bytes * (f->pool_blocks_least + draw_below(f, 14));
+    return o;
+}
+
+static void note(struct field *f, struct rig *rig)
+{
+    struct engine_stats stats;
+    scheduler_stats(rig_parts(rig)->scheduler, &stats);
+    f->coverage.hits += stats.prefix_hit_tokens;
+    f->coverage.copied += stats.prefix_copied_tokens;
+    f->coverage.preemptions += stats.preemptions;
+    f->coverage.recomputed += stats.recomputed_tokens;
+    f->coverage.schedules++;
+    ck_assert_uint_eq(stats.requests_admitted, stats.requests_finished + stats.requests_aborted + stats.requests_failed +
+                                                   stats.requests_running + stats.requests_waiting);
+    ck_assert_uint_eq(stats.blocks_used, 0);
+    ck_assert_uint_eq(stats.blocks_total, stats.blocks_free + stats.blocks_cached);
+}
+
+enum { REQUESTS_MAX = 10, COMPANY_MAX = 3 };
+
+/* One schedule: some of the requests, and company that leaves in the middle. */
+static void run_schedule(struct field *f, uint64_t seed)
+{
+    f->random = seed;
+    struct engine_options o = draw_options(f);
+    struct rig *rig = rig_new(f->gguf, &o);
+    struct rig_outcome got[REQUESTS_MAX] = {0}, company_got[COMPANY_MAX] = {0};
+    struct request *company[COMPANY_MAX] = {0};
+    uint32_t which[REQUESTS_MAX];
+    uint32_t n = 2 + draw_below(f, REQUESTS_MAX - 1), submitted = 0, accompanied = 0;
+    while (submitted < n || scheduler_active(rig_parts(rig)->scheduler) > 0) {
+        while (submitted < n && draw_below(f, 3) == 0) {
+            which[submitted] = draw_below(f, SPECS);
+            rig_submit(rig, &f->specs[which[submitted]], &got[submitted]);
+            f->coverage.long_rows += f->specs[which[submitted]].n_ids > ATTEND_CHUNK;
+            submitted++;
+        }
+        if (accompanied < COMPANY_MAX && draw_below(f, 8) == 0) {
+            company[accompanied] = rig_submit(rig, &f->specs[draw_below(f, SPECS)], &company_got[accompanied]);
+            accompanied++;
+        }
+        for (uint32_t i = 0; i < accompanied; i++)
+            if (!company_got[i].is_done && draw_below(f, 10) == 0)
+                request_ask(company[i], REQUEST_CANCEL);
+        rig_step(rig, 1000 + draw_below(f, 10000000));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        char what[96];
+        snprintf(what, sizeof what, "schedule %" PRIu64 " (%s), request %u", seed, f->isa, which[i]);
+        rig_outcome_check_equal(&f->alone[which[i]], &got[i], what);
+        rig_outcome_release(&got[i]);
+    }
+    for (uint32_t i = 0; i < COMPANY_MAX; i++)
+        rig_outcome_release(&company_got[i]);
+    note(f, rig);
+    rig_free(&rig);
+}
+
+static void field_release(struct field *f)
+{
+    for (uint32_t i = 0; i < SPECS; i++)
+        rig_outcome_release(&f->alone[i]);
+    mem_free(f->ids);
+}
+
+static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char *isa, uint32_t n)
+{
+    struct field f = {.gguf = gguf, .vocab = vocab, .isa = isa};
+    uint64_t seed = test_seed();
+    f.random = seed;
+    make_specs(&f);
+    answer_alone(&f);
+    for (uint32_t i = 0; i < n; i++)
+        run_schedule(&f, seed + i + 1);
+    const struct coverage *c = &f.coverage;
+    printf("%s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64 " copied, %" PRIu64
+           " preemptions, %" PRIu64 " recomputed, %" PRIu64 " requests over several chunks\n",
+           isa, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed, c->long_rows);
+    ck_assert_uint_gt(c->hits, 0);
+    ck_assert_uint_gt(c->copied, 0);
+    ck_assert_uint_gt(c->preemptions, 0);
+    ck_assert_uint_gt(c->recomputed, 0);
+    ck_assert_uint_gt(c->long_rows, 0);
+    field_release(&f);
+}
+
+/* ---- the models ---- */
+
+static uint32_t count(uint32_t usual, uint32_t full)
+{
+    const char *is_long = getenv("FOLDKV_TEST_LONG");
+    return is_long != NULL && strcmp(is_long, "1") == 0 ? full : usual;
+}
+
+static void check_small(const char *isa, uint32_t type, uint32_t n)
+{
+    struct small_model model = small_model_default();
+    model.type = type;
+    size_t len;
+    char *bytes = small_model_bytes(&model, &len);
+    struct gguf *gguf;
+    struct why why = {0};
+    ck_assert_msg(gguf_parse(bytes, len, &gguf, &why) == OK, "%s", why.text);
+    check_schedules(gguf, model.vocab, isa, n);
+    gguf_free(&gguf);
+    mem_free(bytes);
+}
+
+static const char *best_isa(void)
+{
+    struct kernels kernels;
+    kernels_pick(isa_available(), &kernels);
+    return isa_name(kernels.isa);
+}
+
+enum { GGML_F16 = 1, GGML_Q4_1 = 3 };
+
+START_TEST(small_model_on_scalar)
+{
+    check_small("scalar", GGML_Q4_1, count(200, 2000));
+}
+END_TEST
+
+START_TEST(small_model_on_vectors)
+{
+    check_small(best_isa(), GGML_Q4_1, count(1600, 2000));
+}
+END_TEST
+
+START_TEST(small_model_with_f16_weights)
+{
+    check_small(best_isa(), GGML_F16, count(200, 2000));
+}
+END_TEST
+
+START_TEST(real_checkpoint)
+{
+    const char *path = getenv("FOLDKV_TEST_MODEL");
+    ck_assert_msg(path != NULL, "FOLDKV_TEST_MODEL is not set");
+    struct gguf *gguf;
+    struct why why = {0};
+    ck_assert_msg(gguf_open(path, &gguf, &why) == OK, "%s", why.text);
+    check_schedules(gguf, 49152, best_isa(), count(50, 200));
+    gguf_free(&gguf);
+}
+END_TEST
+
+int main(void)
+{
+    printf("FOLDKV_TEST_SEED=%" PRIu64 "\n", test_seed());
+    Suite *suite = suite_create("schedule");
+    TCase *tc = tcase_create("schedule");
+    tcase_set_timeout(tc, 1200);
+    tcase_add_test(tc, small_model_on_scalar);
+    tcase_add_test(tc, small_model_on_vectors);
+    tcase_add_test(tc, small_model_with_f16_weights);
+    tcase_add_test(tc, real_checkpoint);
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}

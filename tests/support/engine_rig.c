@@ -1,0 +1,149 @@
+/* engine_rig.c: steps a scheduler by hand and gathers outputs as the loop thread would.
+ *
+ * WHY     Schedules must be replayed to the step, which a real engine thread and a real clock do not allow.
+ * HOW     The parts are the engine's own (sched/engine_load.h); news are noted in a list and drained after each step.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/engine_rig.h"
+
+#include <check.h>
+
+#include "config/mem.h"
+#include "sched/request_priv.h"
+
+enum { NEWS_MAX = 4096 };
+
+struct rig {
+    struct engine_parts parts;
+    struct request *news[NEWS_MAX];
+    uint32_t n_news;
+    uint64_t now_ns;
+};
+
+static void on_news(void *user, struct request *request)
+{
+    struct rig *rig = user;
+    ck_assert_uint_lt(rig->n_news, NEWS_MAX);
+    rig->news[rig->n_news++] = request;
+}
+
+struct engine_options rig_options(void)
+{
+    return (struct engine_options){
+        .n_threads = 1, .running_max = 8, .queue_max = 64, .queue_tokens_max = 1u << 20, .prefill_chunk = 64,
+        .cache_bytes = 0, .cache_type = "f16"};
+}
+
+struct rig *rig_new(const struct gguf *gguf, const struct engine_options *options)
+{
+    struct why why = {0};
+    struct rig *rig = mem_zalloc(1, sizeof *rig);
+    ck_assert_ptr_nonnull(rig);
+    enum status s = engine_parts_init(&rig->parts, gguf, options, on_news, rig, &why);
+    ck_assert_msg(s == OK, "%s: %s", status_code(s), why.text);
+    return rig;
+}
+
+static void drain(struct rig *rig);
+
+void rig_free(struct rig **rig)
+{
+    scheduler_cancel_all((*rig)->parts.scheduler);
+    drain(*rig);
+    engine_parts_release(&(*rig)->parts);
+    mem_free(*rig);
+    *rig = NULL;
+}
+
+struct engine_parts *rig_parts(struct rig *rig)
+{
+    return &rig->parts;
+}
+
+struct request *rig_submit(struct rig *rig, const struct rig_spec *spec, struct rig_outcome *outcome)
+{
+    struct request_params params = {
+        .ids = mem_alloc(spec->n_ids * sizeof *params.ids), .n_ids = spec->n_ids, .max_tokens = spec->max_tokens,
+        .sampling = spec->sampling, .logprobs = spec->logprobs, .prompt_logprobs = spec->prompt_logprobs};
+    ck_assert_ptr_nonnull(params.ids);
+    memcpy(params.ids, spec->ids, spec->n_ids * sizeof *params.ids);
+    struct request *request;
+    ck_assert_int_eq(request_new(&params, outcome, &request), OK);
+    scheduler_submit(rig->parts.scheduler, request, rig->now_ns);
+    return request;
+}
+
+static void append(struct rig_outcome *o, const struct token_output *output)
+{
+    if (o->n_outputs == o->room) {
+        o->room = o->room == 0 ? 64 : 2 * o->room;
+        o->outputs = mem_realloc(o->outputs, o->room * sizeof *o->outputs);
+        ck_assert_ptr_nonnull(o->outputs);
+    }
+    struct token_output *kept = &o->outputs[o->n_outputs++];
+    memset(kept, 0, sizeof *kept); /* so that whole structs can be compared */
+    kept->id = output->id;
+    kept->is_prompt = output->is_prompt;
+    kept->has_logprob = output->has_logprob;
+    kept->logprob = output->logprob;
+    kept->n_top = output->n_top;
+    memcpy(kept->top, output->top, output->n_top * sizeof output->top[0]);
+}
+
+static void drain(struct rig *rig)
+{
+    for (uint32_t i = 0; i < rig->n_news; i++) {
+        struct request *request = rig->news[i];
+        request_take_news(request);
+        struct rig_outcome *o = request_user(request);
+        struct token_output output;
+        while (request_next(request, &output))
+            append(o, &output);
+        if (!request_is_done(request))
+            continue;
+        o->is_done = true;
+        o->reason = request_finish_reason(request);
+        o->error = request_error(request);
+        o->cached_tokens = request_cached_tokens(request);
+        request_free(&request);
+    }
+    rig->n_news = 0;
+}
+
+bool rig_step(struct rig *rig, uint64_t elapsed_ns)
+{
+    bool worked = scheduler_step(rig->parts.scheduler, rig->now_ns);
+    rig->now_ns += elapsed_ns;
+    if (worked) {
+        scheduler_deliver(rig->parts.scheduler, rig->now_ns);
+        scheduler_observe(rig->parts.scheduler, elapsed_ns);
+    }
+    drain(rig);
+    return worked;
+}
+
+void rig_run(struct rig *rig, uint32_t steps_max)
+{
+    for (uint32_t i = 0; scheduler_active(rig->parts.scheduler) > 0; i++) {
+        ck_assert_msg(i < steps_max, "no end after %u steps", steps_max);
+        rig_step(rig, 1000000);
+    }
+}
+
+void rig_outcome_check_equal(const struct rig_outcome *a, const struct rig_outcome *b, const char *what)
+{
+    ck_assert_msg(a->is_done && b->is_done, "%s: not done", what);
+    ck_assert_msg(a->reason == b->reason && a->error == b->error, "%s: ends %d/%d and %d/%d", what, (int)a->reason,
+                  (int)a->error, (int)b->reason, (int)b->error);
+    ck_assert_msg(a->n_outputs == b->n_outputs, "%s: %u outputs and %u", what, a->n_outputs, b->n_outputs);
+    for (uint32_t i = 0; i < a->n_outputs; i++)
+        ck_assert_msg(memcmp(&a->outputs[i], &b->outputs[i], sizeof a->outputs[i]) == 0,
+                      "%s: output %u is token %u (%a) and token %u (%a)", what, i, a->outputs[i].id,
+                      (double)a->outputs[i].logprob, b->outputs[i].id, (double)b->outputs[i].logprob);
+}
+
+void rig_outcome_release(struct rig_outcome *o)
+{
+    mem_free(o->outputs);
+    *o = (struct rig_outcome){0};
+}
