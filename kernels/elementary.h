@@ -8,7 +8,7 @@
 double elementary_exp(double x);
 /* Natural logarithm of a positive, normal x. */
 double elementary_log(double x);
-/* Both for |x| <= 2^21; the reduction by pi/2 is in three parts. */
+/* Both for |x| <= 2^21; the reduction by pi / 2 is in four parts, so that no double in the range comes too near a multiple of it. */
 void elementary_sincos(double x, double *ret_sine, double *ret_cosine);
 
 #endif

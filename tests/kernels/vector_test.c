@@ -53,6 +53,13 @@ static bool pick(int isa, struct vector_kernels *ret_kernels)
     return true;
 }
 
+/* An assertion that holds is a write to a pipe; so the loops look first and speak only when there is something to say. */
+static void hold(bool condition, uint32_t at)
+{
+    if (!condition)
+        ck_abort_msg("wrong at %u", at);
+}
+
 /* The same bits, or NaN in both: a NaN's payload is the processor's own affair. */
 static void assert_same_bits(const float *got, const float *want, size_t n)
 {
@@ -179,8 +186,8 @@ START_TEST(rotations_are_the_contract)
                 float a_sine = x[at_a] * sine[i];
                 float a = fmaf(x[at_a], cosine[i], -b_sine);
                 float b = fmaf(x[at_b], cosine[i], a_sine);
-                ck_assert_uint_eq(float_bits(got[at_a]), float_bits(a));
-                ck_assert_uint_eq(float_bits(got[at_b]), float_bits(b));
+                hold(float_bits(got[at_a]) == float_bits(a), at_a);
+                hold(float_bits(got[at_b]) == float_bits(b), at_b);
             }
         }
     }
@@ -204,7 +211,7 @@ START_TEST(rows_are_near_double)
         k.rms_norm(x, y, 1e-5f, N, out);
         for (int i = 0; i < N; i++) {
             double want = (double)x[i] / sqrt(squares / N + (double)1e-5f) * (double)y[i];
-            ck_assert_double_le(fabs((double)out[i] - want), fabs(want) * 6e-7);
+            hold(fabs((double)out[i] - want) <= fabs(want) * 6e-7, (uint32_t)i);
         }
         k.silu_mul(x, y, N, out);
         for (int i = 0; i < N; i++) {
@@ -212,7 +219,7 @@ START_TEST(rows_are_near_double)
             double slack = x[i] < -87.0f
                                ? 1e-35
                                : fabs(want) * 6e-7; /* exp overflows there: the answer is 0 */
-            ck_assert_double_le(fabs((double)out[i] - want), slack);
+            hold(fabs((double)out[i] - want) <= slack, (uint32_t)i);
         }
     }
 }
@@ -237,7 +244,7 @@ START_TEST(norm_sums_in_the_stated_order)
     float scale = 1.0f / sqrtf(lane[0] / (float)N + 1e-6f);
     scalar.rms_norm(x, one, 1e-6f, N, out);
     for (int i = 0; i < N; i++)
-        ck_assert_uint_eq(float_bits(out[i]), float_bits(x[i] * scale));
+        hold(float_bits(out[i]) == float_bits(x[i] * scale), (uint32_t)i);
 }
 END_TEST
 
@@ -334,10 +341,10 @@ static void check_row(const struct vector_kernels *k, struct row *row)
     for (uint32_t i = 0; i < row->n; i++) {
         double w = exp((double)(row->logits[i] - peak.max));
         want += w;
-        ck_assert_double_le(fabs((double)row->weights[i] - w), w * 3e-7);
-        ck_assert(row->tile_max[i / LOGITS_TILE] >= row->logits[i]);
+        hold(fabs((double)row->weights[i] - w) <= w * 3e-7, i);
+        hold(row->tile_max[i / LOGITS_TILE] >= row->logits[i], i);
         if (row->logits[i] >= peak.max - 3.0f)
-            ck_assert_uint_eq(row->ids[n_found++], i);
+            hold(row->ids[n_found++] == i, i);
     }
     ck_assert_uint_eq(found, n_found);
     ck_assert_double_le(fabs(total - want), want * 3e-7);
