@@ -17,8 +17,9 @@ struct tokenize_request {
 
 struct detokenize_request {
     struct slice model;
-    uint32_t *tokens; /* owned; not yet compared with a vocabulary */
+    uint32_t *tokens; /* owned; NULL if there is none; not yet compared with a vocabulary */
     uint32_t n_tokens;
+    bool has_tokens;  /* the field was there */
     struct json_t *body;
 };
 
