@@ -196,15 +196,15 @@ static enum status check_widths(const struct graph *g, struct why *ret_why)
     return OK;
 }
 
-static enum status make_manifest(struct model *m, const struct packing *p, const struct kernels *kernels,
-                                 struct why *ret_why)
+enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES], enum kv_type kv_type,
+                           const struct kernels *kernels, struct manifest **ret_manifest, struct why *ret_why)
 {
     static const char *const kv_names[KV_TYPE_COUNT] = {"f16", "f32"};
     char numerics[96];
     snprintf(numerics, sizeof numerics, "act-i8x%d chunk-%d page-%d", ACT_BLOCK, ATTEND_CHUNK, PAGE_TOKENS);
-    struct manifest_layout layout = {.kv_type = kv_names[m->kv_type], .page_tokens = PAGE_TOKENS};
+    struct manifest_layout layout = {.kv_type = kv_names[kv_type], .page_tokens = PAGE_TOKENS};
     struct manifest_binding binding = {.backend = isa_name(kernels->isa), .numerics = numerics};
-    return manifest_new(m->graph, p->checkpoint_sha256, &layout, &binding, &m->manifest, ret_why);
+    return manifest_new(graph, checkpoint_sha256, &layout, &binding, ret_manifest, ret_why);
 }
 
 enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const struct kernels *kernels,
@@ -224,7 +224,7 @@ enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const stru
         s = m->layers != NULL ? pack_all(&packing, m, workers, ret_why) : STATUS_NO_MEMORY;
     }
     if (s == OK)
-        s = make_manifest(m, &packing, kernels, ret_why);
+        s = model_manifest(m->graph, packing.checkpoint_sha256, kv_type, kernels, &m->manifest, ret_why);
     if (s == STATUS_NO_MEMORY)
         why_set(ret_why, s, "", "no memory for the model's weights");
     if (s != OK)

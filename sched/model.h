@@ -31,6 +31,10 @@ struct model {
 /* The K/V type named "f16" or "f32"; BAD_OPTION otherwise. */
 enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *ret_why) MUST_USE;
 
+/* The manifest that a model of this graph, file and K/V type has under these kernels. As manifest_new. */
+enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES], enum kv_type kv_type,
+                           const struct kernels *kernels, struct manifest **ret_manifest, struct why *ret_why) MUST_USE;
+
 /* Checks, hashes and packs the weights of an opened file, on all workers. BAD_FILE with a why, NO_MEMORY; nothing is kept on
  * failure. The file may be closed afterwards. */
 enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const struct kernels *kernels,

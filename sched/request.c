@@ -237,3 +237,9 @@ uint32_t request_prompt_tokens(const struct request *request)
 {
     return request->n_ids;
 }
+
+struct request_times request_times(const struct request *request)
+{
+    ASSERT(request_is_done(request));
+    return request->times;
+}

@@ -48,6 +48,15 @@ struct token_output {
 
 enum finish_reason { FINISH_NONE, FINISH_STOP, FINISH_LENGTH, FINISH_CANCELLED, FINISH_ERROR };
 
+/* When things happened, CLOCK_MONOTONIC; 0: not yet. */
+struct request_times {
+    uint64_t submitted_ns;
+    uint64_t started_ns; /* first taken into the batch */
+    uint64_t first_output_ns;
+    uint64_t last_output_ns;
+    uint64_t done_ns;
+};
+
 struct request;
 
 /* Takes params->ids (NULL afterwards) on success. user is handed back by request_user. NO_MEMORY. Loop thread. */
@@ -67,5 +76,7 @@ enum status request_error(const struct request *request);
 /* Prompt tokens that were found in the cache; valid once the first output is there. */
 uint32_t request_cached_tokens(const struct request *request);
 uint32_t request_prompt_tokens(const struct request *request);
+/* Only after done. */
+struct request_times request_times(const struct request *request);
 
 #endif

@@ -26,15 +26,6 @@ enum request_cancel { REQUEST_KEEP, REQUEST_CANCEL, REQUEST_STOP };
 
 enum { NEWS_QUEUED = 1, NEWS_DONE = 2 };
 
-/* When things happened, CLOCK_MONOTONIC; 0: not yet. */
-struct request_times {
-    uint64_t submitted_ns;
-    uint64_t started_ns; /* first taken into the batch */
-    uint64_t first_output_ns;
-    uint64_t last_output_ns;
-    uint64_t done_ns;
-};
-
 struct request_slot; /* one output in the ring, private to request.c */
 
 struct request {
