@@ -206,7 +206,7 @@ void request_ask(struct request *request, enum request_cancel wish)
                                             memory_order_relaxed);
 }
 
-enum request_cancel request_asked(struct request *request)
+enum request_cancel request_asked(const struct request *request)
 {
     return (enum request_cancel)atomic_load_explicit(&request->cancel, memory_order_acquire);
 }

@@ -85,7 +85,7 @@ void request_take_news(struct request *request);
 /* Only the first wish counts. Loop thread. */
 void request_ask(struct request *request, enum request_cancel wish);
 /* What was asked. Engine thread. */
-enum request_cancel request_asked(struct request *request);
+enum request_cancel request_asked(const struct request *request);
 
 /* Tokens now known: the prompt and what was generated. */
 static inline uint32_t request_n_tokens(const struct request *request)
