@@ -140,8 +140,8 @@ static enum status set_text(struct options *options, const struct option *option
     if (!unicode_is_printable(value))
         return refuse(option, value, where, "has control bytes or is not UTF-8", ret_why);
     char *member = (char *)options + option->offset;
+    memset(member, 0, option->most + 1); /* to the end, so that equal settings are equal bytes */
     memcpy(member, value.bytes, value.len);
-    member[value.len] = '\0';
     return OK;
 }
 

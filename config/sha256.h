@@ -7,7 +7,7 @@
 
 enum { SHA256_BYTES = 32, SHA256_HEX = 65 };
 
-/* NO_MEMORY if libcrypto cannot allocate. */
+/* OK always; allocates nothing. */
 enum status sha256_of(const void *bytes, size_t len, uint8_t ret_hash[SHA256_BYTES]) MUST_USE;
 void sha256_hex(const uint8_t hash[SHA256_BYTES], char ret_hex[SHA256_HEX]);
 

@@ -1,0 +1,162 @@
+/* inspection_test.c: the report of a checkpoint, a small one and the real one. */
+// SPDX-License-Identifier: Apache-2.0
+#include "config/inspection.h"
+
+#include <jansson.h>
+
+#include "config/mem.h"
+#include "tests/support/small_model.h"
+#include "tests/support/suite_run.h"
+
+static char *bytes;
+static struct inspection in;
+static struct gguf *gguf;
+static struct graph *graph;
+static struct manifest *manifest;
+
+/* Makes graph and manifest of the gguf that is open. */
+static void prepare(void)
+{
+    struct why why = {0};
+    uint8_t hash[SHA256_BYTES];
+    struct manifest_layout layout = {"f16", 64};
+    struct manifest_binding binding = {"scalar", "numbers-1"};
+    ck_assert_msg(graph_from_gguf(gguf, &graph, &why) == OK, "%s", why.text);
+    ck_assert_int_eq(sha256_of(gguf_bytes(gguf).bytes, gguf_bytes(gguf).len, hash), OK);
+    ck_assert_int_eq(manifest_new(graph, hash, &layout, &binding, &manifest, &why), OK);
+    in = (struct inspection){gguf, graph, manifest, "f16", 2};
+}
+
+static void open_small(void)
+{
+    size_t len = 0;
+    struct small_model model = small_model_default();
+    bytes = small_model_bytes(&model, &len);
+    ck_assert_int_eq(gguf_parse(bytes, len, &gguf, NULL), OK);
+    prepare();
+}
+
+static void close_all(void)
+{
+    manifest_free(&manifest);
+    graph_free(&graph);
+    gguf_free(&gguf);
+    mem_free(bytes);
+    bytes = NULL;
+}
+
+static json_int_t number(const json_t *value, const char *key)
+{
+    const json_t *member = json_object_get(value, key);
+    ck_assert_msg(json_is_integer(member), "%s", key);
+    return json_integer_value(member);
+}
+
+START_TEST(json_of_a_small_model)
+{
+    open_small();
+    json_error_t error;
+    char *text = inspection_json(&in), hex[SHA256_HEX];
+    json_t *report = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(report != NULL, "%s in %s", error.text, text);
+    sha256_hex(manifest->identity, hex);
+    ck_assert_str_eq(json_string_value(json_object_get(report, "identity")), hex);
+    char *again = json_dumps(json_object_get(report, "manifest"), JSON_SORT_KEYS | JSON_COMPACT);
+    ck_assert_str_eq(again, manifest->identity_json);
+    ck_assert_int_eq(number(report, "kv_bytes_per_token"), 2 * 128);
+    const json_t *heads = json_array_get(json_object_get(report, "heads"), 0);
+    ck_assert_int_eq(number(heads, "last_layer"), 1);
+    ck_assert_int_eq(number(heads, "kv_bytes_per_token_and_layer"), 2 * (16 + 16) * 2);
+    const json_t *ledgers = json_object_get(report, "ledgers");
+    ck_assert_uint_eq(json_array_size(ledgers), 2); /* 512 and the context, 1024 */
+    ck_assert_int_eq(number(json_array_get(ledgers, 0), "kv_bytes_stored"), 512 * 256);
+    ck_assert_int_eq(number(json_array_get(ledgers, 1), "tokens"), 1024);
+    ck_assert_int_eq(number(json_array_get(ledgers, 1), "kv_bytes_if_repeated"), 3 * 1024 * 256);
+    json_int_t weights = 0;
+    const json_t *types = json_object_get(report, "weights");
+    for (size_t i = 0; i < json_array_size(types); i++)
+        weights += number(json_array_get(types, i), "bytes");
+    json_int_t tensors = 0;
+    for (size_t i = 0; i < gguf_tensor_count(gguf); i++)
+        tensors += (json_int_t)gguf_tensor_at(gguf, i)->bytes;
+    ck_assert_int_eq(weights, tensors);
+    free(again);
+    json_decref(report);
+    mem_free(text);
+    close_all();
+}
+END_TEST
+
+START_TEST(text_of_a_small_model)
+{
+    static const char *const lines[] = {
+        "model         small random model\n", "heads         layers 0-1: 6 query heads, 2 K heads of 16, 2 V heads of 16\n",
+        "query head to K head: 0 0 0 1 1 1\n", "K/V           f16: 256 bytes a token over all layers\n", "  Q4_1 ", "  1024 ",
+        "\nmanifest      {\"architecture_generation\":0,",
+    };
+    open_small();
+    char *text = inspection_text(&in);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        ck_assert_msg(strstr(text, lines[i]) != NULL, "%s is not in\n%s", lines[i], text);
+    mem_free(text);
+    close_all();
+}
+END_TEST
+
+START_TEST(every_allocation_fails_once)
+{
+    open_small();
+    for (int form = 0; form < 2; form++) {
+        for (uint64_t n = 1;; n++) {
+            mem_fail_nth(n);
+            char *text = form == 0 ? inspection_json(&in) : inspection_text(&in);
+            bool has_struck = mem_failure_struck();
+            mem_fail_nth(0);
+            ck_assert_int_eq(text == NULL, has_struck);
+            mem_free(text);
+            if (!has_struck)
+                break;
+        }
+    }
+    close_all();
+}
+END_TEST
+
+START_TEST(the_real_checkpoint)
+{
+    const char *path = getenv("FOLDKV_TEST_MODEL");
+    struct why why = {0};
+    ck_assert_msg(path != NULL, "FOLDKV_TEST_MODEL must name SmolLM2-135M-Instruct.Q4_1.gguf; tests/run fetches it");
+    ck_assert_msg(gguf_open(path, &gguf, &why) == OK, "%s: %s", path, why.text);
+    prepare();
+    ck_assert_ptr_nonnull(strstr(manifest->identity_json,
+                                 "\"checkpoint_sha256\":\"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53\""));
+    ck_assert(graph->n_layers == 30 && graph->hidden == 576 && graph->ffn == 1536 && graph->vocab == 49152);
+    ck_assert(graph->context == 8192 && graph->tied_output && graph->layers[29].rope_base == 100000.0);
+    ck_assert(graph->layers[29].n_query_heads == 9 && graph->layers[29].n_k_heads == 3 && graph->layers[29].d_qk == 64);
+    enum gguf_type type;
+    size_t count = 0;
+    ck_assert_int_eq(gguf_array(gguf, "tokenizer.ggml.tokens", &type, &count, &why), OK);
+    ck_assert(type == GGUF_STRING && count == 49152);
+    struct slice last = gguf_array_string(gguf, "tokenizer.ggml.tokens", 49151);
+    ck_assert(last.len == 7 && memcmp(last.bytes, "ectable", 7) == 0);
+    char *text = inspection_text(&in);
+    ck_assert_ptr_nonnull(strstr(text, "query head to K head: 0 0 0 1 1 1 2 2 2\n"));
+    ck_assert_ptr_nonnull(strstr(text, "  8192             188743680"));
+    mem_free(text);
+    close_all();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("inspection");
+    TCase *tc = tcase_create("reports");
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, json_of_a_small_model);
+    tcase_add_test(tc, text_of_a_small_model);
+    tcase_add_test(tc, every_allocation_fails_once);
+    tcase_add_test(tc, the_real_checkpoint);
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}
