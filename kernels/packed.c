@@ -105,7 +105,9 @@ static void unpack_quant(enum weight_type type, const char *block, uint32_t r, f
         uint32_t byte_column = type == WEIGHT_Q8_0 ? c : c % 16;
         unsigned byte = (unsigned char)quads[(byte_column / QUAD * PANEL_ROWS + r) * QUAD + c % QUAD];
         unsigned value = type == WEIGHT_Q8_0 ? byte : c < 16 ? byte & 15u : byte >> 4;
-        ret[c] = (float)((int)value - offset) * d + m;
+        ret[c] = (float)((int)value - offset) * d;
+        if (type == WEIGHT_Q4_1)
+            ret[c] += m; /* not for the others: adding zero would turn -0 over */
     }
 }
 

@@ -75,6 +75,7 @@ _Noreturn void check_failed(const char *file, int line, const char *format, ...)
 #define ck_assert_ptr_null(a) CHECK_COMPARE(const void *, a, ==, NULL, "%p")
 #define ck_assert_ptr_nonnull(a) CHECK_COMPARE(const void *, a, !=, NULL, "%p")
 #define ck_assert_mem_eq(a, b, n) ck_assert_msg(memcmp(a, b, n) == 0, "%s and %s differ", #a, #b)
+#define ck_assert_mem_ne(a, b, n) ck_assert_msg(memcmp(a, b, n) != 0, "%s and %s are equal", #a, #b)
 #define ck_assert_str_eq(a, b)                                                                     \
     do {                                                                                           \
         const char *check_a_ = (a), *check_b_ = (b);                                               \
