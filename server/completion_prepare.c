@@ -61,5 +61,6 @@ enum status completion_submit(struct completion *k)
     struct request *mine = k->request; /* submit takes the pointer it is given; k keeps a loan until done */
     TRY(engine_submit(k->service->engine, &mine, &k->why));
     k->is_submitted = true;
+    k->submitted_ns = uv_hrtime();
     return OK;
 }

@@ -40,7 +40,7 @@ struct completion {
     int64_t created_s;
     uint32_t n_prompt;
     uint32_t n_generated;
-    uint64_t arrived_ns, first_ns, last_ns;
+    uint64_t arrived_ns, submitted_ns, first_ns, last_ns;
 };
 
 /* completion_prepare.c. Any thread: body to checked fields and tokens; the outcome in status and why. */

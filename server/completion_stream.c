@@ -170,7 +170,10 @@ static void note_end(struct completion *k, enum finish_reason reason)
     struct server_stats *stats = k->service->stats;
     stats->completions[reason == FINISH_STOP ? OUTCOME_STOP : OUTCOME_LENGTH]++;
     histogram_add(&stats->request_time, seconds_between(k->arrived_ns, k->last_ns));
-    histogram_add(&stats->decode_time, seconds_between(k->first_ns, k->last_ns));
+    struct request_times times = request_times(k->request);
+    histogram_add(&stats->queue_time, seconds_between(k->submitted_ns, times.started_ns));
+    histogram_add(&stats->prefill_time, seconds_between(times.started_ns, times.first_output_ns));
+    histogram_add(&stats->decode_time, seconds_between(times.first_output_ns, times.last_output_ns));
     if (k->n_generated > 1)
         histogram_add(&stats->time_per_output_token, seconds_between(k->first_ns, k->last_ns) / (k->n_generated - 1));
     log_event(LOG_LEVEL_INFO, "completed", "%s: %s, prompt %u, cached %u, generated %u, first token %.1f ms, total %.1f ms", k->id,

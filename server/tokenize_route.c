@@ -18,6 +18,7 @@ struct job {
     uint32_t magic;
     struct connection *connection; /* NULL once the client has left */
     const struct service *service;
+    uint32_t context; /* a worker may outlast the engine */
     enum status (*work)(struct job *job);
     uv_work_t uv_work;
     struct byte_buffer body;
@@ -43,7 +44,7 @@ static enum status tokenize(struct job *job)
     if (s == OK)
         s = tokenizer_encode(job->service->tokenizer, asked->prompt, asked->mode, &ids, &job->why);
     if (s == OK)
-        s = tokenize_reply(ids.ids, ids.count, engine_context(job->service->engine), &job->json, &job->len);
+        s = tokenize_reply(ids.ids, ids.count, job->context, &job->json, &job->len);
     token_ids_release(&ids);
     tokenize_request_free(&asked);
     return s;
@@ -113,6 +114,7 @@ static void answer(struct connection *c, enum status (*work)(struct job *job))
         return;
     }
     *job = (struct job){.magic = JOB_MAGIC, .connection = c, .service = connection_service(c), .work = work};
+    job->context = engine_context(job->service->engine);
     job->uv_work.data = job;
     connection_take_body(c, &job->body);
     if (job->body.len <= INLINE_BODY_MAX) {

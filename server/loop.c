@@ -1,0 +1,337 @@
+/* loop.c: everything that happens to the server happens in a callback here.
+ *
+ * WHY     Ending well is most of the work: who is answered, who is turned away, and when to stop waiting.
+ * HOW
+ *      SERVING --SIGTERM--> LEAVING --drain_delay--> CLOSING --drain_timeout or a second signal--> CANCELLING --5 s--> closed by force
+ *                 unready      still accepting          |  no new client; streams go on               |  every stream ends with an error
+ *                                                       '---- all answered ---------------------------'----> loop_run returns
+ *
+ * ALWAYS  (1) libuv's arrays are as large as they will ever be before the first client.   reserve_descriptors
+ *         (2) loop_run returns only when no connection and no completion is left, or when waiting has proved useless.
+ * OWNS    The uv loop and its handles, the set of connections.
+ * THREAD  loop, but for loop_wake
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "server/loop.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "config/mem.h"
+#include "server/completion.h"
+#include "server/connection.h"
+#include "server/listen_address.h"
+#include "server/log.h"
+#include "server/service_notify.h"
+
+enum {
+    BACKLOG = 1024,
+    SWEEP_MS = 100,
+    FORCE_MS = 5000,        /* after a cancel, the time to tell the clients */
+    DESCRIPTORS_BESIDE = 128 /* files, epoll, pipes, and clients that are being turned away */
+};
+
+enum phase { SERVING, LEAVING, CLOSING, CANCELLING, FORCED, GIVEN_UP };
+
+struct loop {
+    uv_loop_t uv;
+    struct service *service;
+    struct connection_set *connections;
+    uv_tcp_t listener;
+    uv_async_t wake;
+    uv_signal_t on_term, on_int;
+    uv_timer_t sweep; /* runs while there are connections, and while ending */
+    uv_timer_t stage; /* when the present phase is over */
+    enum phase phase;
+    char url[LISTEN_ADDRESS_TEXT + 8];
+};
+
+static enum status from_uv(int error, const char *what, struct why *ret_why)
+{
+    return why_set(ret_why, error == UV_ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "", "%s: %s", what, uv_strerror(error));
+}
+
+/* ---- the end ---- */
+
+static void on_sweep(uv_timer_t *timer);
+static void enter(struct loop *loop, enum phase phase);
+
+static void on_stage(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    if (loop->phase < GIVEN_UP)
+        enter(loop, (enum phase)(loop->phase + 1));
+}
+
+static void start_timer(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms, uint64_t repeat_ms)
+{
+    int started = uv_timer_start(timer, callback, ms, repeat_ms);
+    ASSERT(started == 0); /* it fails only for a closing handle */
+}
+
+static void stop_if_over(struct loop *loop)
+{
+    bool is_over = loop->service->completions == NULL && connection_set_count(loop->connections) == 0;
+    if (loop->phase >= CLOSING && is_over)
+        uv_stop(&loop->uv);
+}
+
+static void close_door(struct loop *loop)
+{
+    loop->service->is_closing = true;
+    engine_drain(loop->service->engine);
+    uv_close((uv_handle_t *)&loop->listener, NULL);
+    connection_set_retire(loop->connections);
+    start_timer(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+}
+
+static void enter(struct loop *loop, enum phase phase)
+{
+    const struct options *o = &loop->service->options;
+    bool was_open = loop->phase < CLOSING;
+    loop->phase = phase;
+    if (phase == LEAVING) {
+        loop->service->is_ready = false;
+        start_timer(&loop->stage, on_stage, o->server_drain_delay_ms, 0);
+        return;
+    }
+    if (was_open)
+        close_door(loop);
+    if (phase == CLOSING) {
+        log_event(LOG_LEVEL_INFO, "draining", "no new clients; %u requests go on", engine_active(loop->service->engine));
+        start_timer(&loop->stage, on_stage, o->server_drain_timeout_ms, 0);
+    } else if (phase == CANCELLING) {
+        log_event(LOG_LEVEL_INFO, "cancelling", "%u requests", engine_active(loop->service->engine));
+        completion_cancel_all(loop->service);
+        start_timer(&loop->stage, on_stage, FORCE_MS, FORCE_MS);
+    } else {
+        connection_set_close(loop->connections);
+    }
+    if (phase == GIVEN_UP)
+        uv_stop(&loop->uv); /* the engine does not let go: nothing is left to wait for */
+    stop_if_over(loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct loop *loop = handle->data;
+    log_event(LOG_LEVEL_INFO, "signal", "%s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    loop->service->is_ready = false;
+    if (loop->phase == SERVING) {
+        (void)service_notify("STOPPING=1"); /* a manager that cannot be told finds out by our end */
+        enter(loop, LEAVING);
+    } else if (loop->phase < CANCELLING) {
+        enter(loop, CANCELLING);
+    }
+}
+
+/* ---- what happens ---- */
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+    connection_set_sweep(loop->connections);
+    if (connection_set_count(loop->connections) == 0 && loop->phase < CLOSING)
+        uv_timer_stop(timer);
+    stop_if_over(loop);
+}
+
+static void on_client(uv_stream_t *listener, int status)
+{
+    struct loop *loop = listener->data;
+    if (status != 0) {
+        log_event(LOG_LEVEL_WARN, "accept", "%s", uv_strerror(status));
+        return;
+    }
+    uv_update_time(&loop->uv);
+    connection_set_accept(loop->connections, listener);
+    if (!uv_is_active((uv_handle_t *)&loop->sweep))
+        start_timer(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+}
+
+static void on_wake(uv_async_t *async)
+{
+    struct loop *loop = async->data;
+    for (struct request *r; (r = engine_next_ready(loop->service->engine)) != NULL;)
+        completion_on_ready(r);
+    stop_if_over(loop);
+}
+
+void loop_wake(void *user)
+{
+    struct loop *loop = user;
+    uv_async_send(&loop->wake);
+}
+
+bool loop_run(struct loop *loop)
+{
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return loop->phase != GIVEN_UP;
+}
+
+/* ---- beginning ---- */
+
+/* The most descriptors that may be open, raised as far as the system lets us. */
+static enum status raise_limit(uint32_t needed, struct why *ret_why)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return why_set(ret_why, STATUS_IO, "", "the descriptor limit cannot be read");
+    if (limit.rlim_cur < needed && limit.rlim_max >= needed) {
+        limit.rlim_cur = needed;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* judged by reading it again */
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur >= needed)
+        return OK;
+    return why_set(ret_why, STATUS_BAD_OPTION, "server.connections_max",
+                   "server.connections_max needs %u descriptors and the system allows %llu: lower it or raise the limit", needed,
+                   (unsigned long long)limit.rlim_max);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)poll, (void)status, (void)events; /* never readable */
+}
+
+/* libuv aborts when it cannot grow its array of watchers, which is indexed by descriptor: so it grows here, once, by watching the
+ * highest descriptor there will be. */
+static enum status reserve_descriptors(struct loop *loop, struct why *ret_why)
+{
+    uint32_t needed = loop->service->options.server_connections_max + DESCRIPTORS_BESIDE;
+    TRY(raise_limit(needed, ret_why));
+    int low = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int high = low >= 0 ? fcntl(low, F_DUPFD_CLOEXEC, (int)needed - 1) : -1;
+    uv_poll_t poll;
+    int error = high >= 0 ? uv_poll_init(&loop->uv, &poll, high) : UV_EMFILE;
+    if (error == 0) {
+        error = uv_poll_start(&poll, UV_READABLE, on_poll);
+        uv_close((uv_handle_t *)&poll, NULL);
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+    }
+    if (high >= 0)
+        close(high);
+    if (low >= 0)
+        close(low);
+    return error == 0 ? OK : from_uv(error, "reserving descriptors", ret_why);
+}
+
+static void do_nothing(uv_work_t *work)
+{
+    (void)work;
+}
+
+static void on_nothing_done(uv_work_t *work, int status)
+{
+    (void)work, (void)status;
+}
+
+/* libuv makes its worker threads at the first use and aborts if it cannot: so they are made here. */
+static enum status start_workers(struct loop *loop, struct why *ret_why)
+{
+    uv_work_t work;
+    if (getenv("UV_THREADPOOL_SIZE") == NULL)
+        setenv("UV_THREADPOOL_SIZE", "2", 1); /* they parse and tokenise large bodies; the cores are the engine's */
+    int error = uv_queue_work(&loop->uv, &work, do_nothing, on_nothing_done);
+    if (error == 0)
+        uv_run(&loop->uv, UV_RUN_DEFAULT);
+    return error == 0 ? OK : from_uv(error, "starting worker threads", ret_why);
+}
+
+static int init_handles(struct loop *loop)
+{
+    uv_handle_t *handles[] = {(uv_handle_t *)&loop->listener, (uv_handle_t *)&loop->wake,  (uv_handle_t *)&loop->on_term,
+                              (uv_handle_t *)&loop->on_int,   (uv_handle_t *)&loop->sweep, (uv_handle_t *)&loop->stage};
+    int errors[] = {uv_tcp_init(&loop->uv, &loop->listener),   uv_async_init(&loop->uv, &loop->wake, on_wake),
+                    uv_signal_init(&loop->uv, &loop->on_term), uv_signal_init(&loop->uv, &loop->on_int),
+                    uv_timer_init(&loop->uv, &loop->sweep),    uv_timer_init(&loop->uv, &loop->stage)};
+    for (size_t i = 0; i < ARRAY_LEN(handles); i++)
+        handles[i]->data = loop;
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (errors[i] != 0)
+            return errors[i];
+    int error = uv_signal_start(&loop->on_term, on_signal, SIGTERM);
+    return error != 0 ? error : uv_signal_start(&loop->on_int, on_signal, SIGINT);
+}
+
+enum status loop_new(struct service *service, struct loop **ret_loop, struct why *ret_why)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct loop *loop = mem_zalloc(1, sizeof *loop);
+    *ret_loop = NULL;
+    if (loop == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the loop");
+    int error = uv_loop_init(&loop->uv);
+    if (error != 0) {
+        mem_free(loop);
+        return from_uv(error, "starting the loop", ret_why);
+    }
+    sigaction(SIGPIPE, &ignore, NULL); /* a client that left is an error code, not a signal */
+    loop->service = service;
+    service->uv = &loop->uv;
+    enum status s = start_workers(loop, ret_why);
+    if (s == OK)
+        s = reserve_descriptors(loop, ret_why);
+    error = s == OK ? init_handles(loop) : 0;
+    if (error != 0)
+        s = from_uv(error, "starting the loop", ret_why);
+    if (s == OK && (s = connection_set_new(service, &loop->connections)) != OK)
+        (void)why_set(ret_why, s, "", "no memory for connections");
+    *ret_loop = loop;
+    if (s != OK)
+        loop_free(ret_loop);
+    return s;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void loop_free(struct loop **loop)
+{
+    struct loop *l = *loop;
+    if (l == NULL)
+        return;
+    *loop = NULL;
+    if (l->connections != NULL)
+        connection_set_close(l->connections);
+    uv_walk(&l->uv, close_handle, NULL);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    int closed = uv_loop_close(&l->uv);
+    ASSERT(closed == 0);
+    connection_set_free(&l->connections);
+    mem_free(l);
+}
+
+enum status loop_bind(struct loop *loop, const char *address, struct why *ret_why)
+{
+    struct sockaddr_storage bound;
+    int len = sizeof bound;
+    TRY(listen_address_parse(address, &bound, ret_why));
+    int error = uv_tcp_bind(&loop->listener, (const struct sockaddr *)&bound, 0);
+    if (error == 0)
+        error = uv_tcp_getsockname(&loop->listener, (struct sockaddr *)&bound, &len); /* a taken port shows here */
+    if (error != 0)
+        return why_set(ret_why, STATUS_IO, "server.listen", "server.listen is '%.200s': %s", address, uv_strerror(error));
+    char text[LISTEN_ADDRESS_TEXT];
+    listen_address_print(&bound, text);
+    snprintf(loop->url, sizeof loop->url, "http://%s", text);
+    return OK;
+}
+
+enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why)
+{
+    int error = uv_listen((uv_stream_t *)&loop->listener, BACKLOG, on_client);
+    if (error != 0)
+        return why_set(ret_why, STATUS_IO, "server.listen", "server.listen is '%.200s': %s",
+                       loop->service->options.server_listen, uv_strerror(error));
+    loop->service->is_ready = true;
+    *ret_url = loop->url;
+    return OK;
+}

@@ -1,0 +1,24 @@
+/* loop.h: the loop thread: listener, signals, timers, the engine's wake-ups, and the end in good order. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SERVER_LOOP_H
+#define FOLDKV_SERVER_LOOP_H
+
+#include "server/service.h"
+
+struct loop;
+
+/* Makes libuv's loop and sets service->uv. service must outlive it; its options are settled. NO_MEMORY or IO. */
+enum status loop_new(struct service *service, struct loop **ret_loop, struct why *ret_why) MUST_USE;
+/* Also closes what loop_bind opened, if loop_run was never reached. */
+void loop_free(struct loop **loop);
+/* HOST:PORT or [IPV6]:PORT; HOST is a number or "localhost". Takes the port without listening. BAD_OPTION, or IO if the port is
+ * taken. */
+enum status loop_bind(struct loop *loop, const char *address, struct why *ret_why) MUST_USE;
+/* Clients may connect; service->engine and tokenizer must be there. *ret_url, valid as long as the loop, is http://HOST:PORT. */
+enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why) MUST_USE;
+/* The engine's on_wake; user is the loop. Any thread, from loop_new to loop_free. */
+void loop_wake(void *user);
+/* Runs until a signal and what it asks for are done. True if all ended in good order. */
+bool loop_run(struct loop *loop);
+
+#endif
