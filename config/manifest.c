@@ -152,7 +152,7 @@ static json_t *placement_of(const struct graph *graph)
     is_whole = json_array_append_new(ranks, rank) == 0;
     ranks = finish(ranks, is_whole);
     json_t *o = json_object();
-    is_whole = set(o, "tensor_parallel_degree", json_integer(1)) && set(o, "ranks", ranks);
+    is_whole = set(o, "ranks", ranks) && set(o, "tensor_parallel_degree", json_integer(1)); /* ranks is taken either way */
     return finish(o, is_whole);
 }
 
@@ -199,7 +199,8 @@ static json_t *binding_of(const struct manifest_binding *binding)
 {
     json_t *modes = json_pack("[s,s,s,s]", "prefill", "decode", "append", "verify");
     json_t *o = json_object();
-    bool is_whole = set(o, "modes", modes) && set(o, "backend", json_string(binding->backend)) &&
+    bool is_whole = set(o, "modes", modes) && /* first, so that it is taken either way */
+                    set(o, "backend", json_string(binding->backend)) &&
                     set(o, "backend_revision", json_string(FOLDKV_VERSION)) &&
                     set(o, "numerics", json_string(binding->numerics)) && set(o, "materializes_repeated_kv", json_false());
     return finish(o, is_whole);

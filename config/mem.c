@@ -34,7 +34,10 @@ void *mem_alloc(size_t bytes)
 
 void *mem_zalloc(size_t count, size_t size)
 {
-    return mem_may() ? calloc(count ? count : 1, size ? size : 1) : NULL;
+    size_t bytes = 0;
+    if (!mem_may() || __builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return calloc(bytes ? bytes : 1, 1);
 }
 
 void *mem_realloc(void *old, size_t bytes)
