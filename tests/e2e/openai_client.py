@@ -31,7 +31,7 @@ stopped = client.completions.create(**{**ask, "max_tokens": 64}, stop=["\n", "."
 assert stopped.choices[0].finish_reason == "stop" and "." not in stopped.choices[0].text, stopped
 
 for fields, error in (({"temperature": -1}, openai.BadRequestError), ({"model": "another"}, openai.NotFoundError),
-                      ({"best_of": 2}, openai.BadRequestError), ({"max_tokens": 10**9}, openai.BadRequestError)):
+                      ({"best_of": 2}, openai.BadRequestError), ({"max_tokens": -5}, openai.BadRequestError)):
     try:
         client.completions.create(**{**ask, **fields})
     except error as e:

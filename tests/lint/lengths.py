@@ -6,7 +6,7 @@ import re
 
 import tree
 
-FUNCTION_WALL, FILE_WALL, COLUMN_WALL = 130, 800, 140
+FUNCTION_WALL, FILE_WALL, COLUMN_WALL = 130, 800, 150
 OPEN = re.compile(r"^(?:[\w*]+[ *]+)+(\w+)\([^;{]*\)\s*\n\{\n", re.M)
 
 functions, files, findings = [], [], []
