@@ -1,16 +1,21 @@
 /* Append: new K/V enters pages as one transaction.
  *
- * WHY     A step that dies half way must leave nothing that a later step, or another request, can find.
- * HOW     Open puts pages behind the table; rows are written there and behind the committed part of the tail, which nobody else
- *         reads. Commit notes the ids, moves the committed length and enters the blocks in the index; abort gives the
- *         pages back. A tail grows in the index without a hash; the key is computed once, when its block is full.
- *         If an equal full block is indexed already (two requests computed the same prompt side by side), the table takes that
- *         one and the own page becomes free: the numbers are the same, by exactness, no byte is written, and the
- *         chain below hangs from blocks that this sequence holds, which is what lets every cached block be evicted.
- * ALWAYS  (1) A committed length never counts a staged row.                                append_commit
- *         (2) The table has exactly the pages for committed and staged tokens.             append_open, append_commit
- *         (3) Nothing is indexed beyond the committed length.                              append_commit
- *         (4) Committed rows are never written again; no page is exchanged while it may be written. append_commit
+ * WHY     A step that dies half way must leave nothing that a later step, or another request, can
+ *         find.
+ * HOW     Open puts pages behind the table; rows are written there and behind the committed part of
+ *         the tail, which nobody else reads. Commit notes the ids, moves the committed length and
+ *         enters the blocks in the index; abort gives the pages back. A tail grows in the index
+ *         without a hash; the key is computed once, when its block is full. If an equal full block
+ *         is indexed already (two requests computed the same prompt side by side), the table takes
+ *         that one and the own page becomes free: the numbers are the same, by exactness, no byte
+ *         is written, and the chain below hangs from blocks that this sequence holds, which is what
+ *         lets every cached block be evicted.
+ * ALWAYS  (1) A committed length never counts a staged row.  append_commit
+ *         (2) The table has exactly the pages for committed and staged tokens.  append_open,
+ *             append_commit
+ *         (3) Nothing is indexed beyond the committed length.  append_commit
+ *         (4) Committed rows are never written again; no page is exchanged while it may be written.
+ *             append_commit
  * THREAD  engine
  * NOT     Writing rows: the decoder step does, into the places the spans name.
  */

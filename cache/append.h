@@ -11,12 +11,13 @@
 
 struct sequence;
 
-/* Reserves pages for n >= 1 more tokens (within context_max), evicting cached blocks if it must. CACHE_FULL leaves the sequence
- * as it was. */
+/* Reserves pages for n >= 1 more tokens (within context_max), evicting cached blocks if it must.
+ * CACHE_FULL leaves the sequence as it was. */
 enum status append_open(struct sequence *sequence, uint32_t n) MUST_USE;
-/* The first n of the staged rows become visible, with ids[n], the tokens at their positions; the places of the others are given
- * back. Full blocks and the partial tail enter the index. A full block whose key is there already keeps the old block: the
- * sequence exchanges its own page for that one. */
+/* The first n of the staged rows become visible, with ids[n], the tokens at their positions; the
+ * places of the others are given back. Full blocks and the partial tail enter the index. A full
+ * block whose key is there already keeps the old block: the sequence exchanges its own page for
+ * that one. */
 void append_commit(struct sequence *sequence, const uint32_t *ids, uint32_t n);
 /* The staged rows never were. */
 void append_abort(struct sequence *sequence);

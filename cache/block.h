@@ -1,7 +1,7 @@
 /* block.h: what is known about one block (the pages of one number), for the files of this folder.
  *
- * The records are an array indexed by page number, taken by block_store_init. Fields belong to the file named beside them;
- * the rest of the folder reads. Engine thread. */
+ * The records are an array indexed by page number, taken by block_store_init. Fields belong to the
+ * file named beside them; the rest of the folder reads. Engine thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_BLOCK_H
 #define FOLDKV_CACHE_BLOCK_H

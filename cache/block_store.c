@@ -1,16 +1,21 @@
 /* Block store: the life of a block from free to used to cached and back.
  *
- * WHY     What was computed once should be found as long as its memory is not needed, and memory that is needed must be had at
- *         once: so cached blocks count as available, and the least recently used goes first.
- * HOW     Cached blocks stand in a list by the time they were let go of. Tables let go of their last block first, so a
- *         block joins behind its children: the oldest is always a leaf of its chain. Evictions come in batches of up to one
- *         extent, since an evicted chain is usually one run, and pages taken one by one from a run lie one behind the other.
- * ALWAYS  (1) free + used + cached = all.                                                      block_let_go, block_hold
- *         (2) Cached: indexed, no refs, no pins. Used: refs or pins. Free: neither, nor indexed.       block_let_go
- *         (3) In the list a block stands behind all its children, for all of them are cached: whoever holds a block holds
- *             its parents. So every cached block can be evicted, in this order.                 sequence_close
- *         (4) n_shared counts the blocks with more than one ref.                               block_store_ref
- *         (5) A free page is poisoned in sanitized builds, a used or cached one is not.        block_store_take
+ * WHY     What was computed once should be found as long as its memory is not needed, and memory that
+ *         is needed must be had at once: so cached blocks count as available, and the least
+ *         recently used goes first.
+ * HOW     Cached blocks stand in a list by the time they were let go of. Tables let go of their
+ *         last block first, so a block joins behind its children: the oldest is always a leaf of
+ *         its chain. Evictions come in batches of up to one extent, since an evicted chain is
+ *         usually one run, and pages taken one by one from a run lie one behind the other.
+ * ALWAYS  (1) free + used + cached = all.  block_let_go, block_hold
+ *         (2) Cached: indexed, no refs, no pins. Used: refs or pins. Free: neither, nor indexed.
+ *             block_let_go
+ *         (3) In the list a block stands behind all its children, for all of them are cached:
+ *             whoever holds a block holds its parents. So every cached block can be evicted, in
+ *             this order.  sequence_close
+ *         (4) n_shared counts the blocks with more than one ref.  block_store_ref
+ *         (5) A free page is poisoned in sanitized builds, a used or cached one is not.
+ *             block_store_take
  * OWNS    The records and the free list.
  * THREAD  engine
  */
@@ -216,7 +221,8 @@ static const char *check_block(const struct block_store *store, uint32_t page)
     return NULL;
 }
 
-/* Walks the list from new to old: a parent must be met before its children, so a child met first is wrong. */
+/* Walks the list from new to old: a parent must be met before its children, so a child met first is
+ * wrong. */
 static const char *check_list(const struct block_store *store)
 {
     uint32_t n = 0, newer = NO_PAGE;

@@ -1,9 +1,11 @@
 /* block_store.h: every block of the pool: free, used or cached; who holds it; what is evicted.
  *
- *   free --take--> used --unref/unpin--> cached --ref/pin--> used        cached --evict/forget--> free
- *                    `------- unref/unpin of one that is not indexed ------> free
+ *   free --take--> used --unref, unpin--> cached --ref, pin--> used
+ *                    |                       `--reserve (evicts), forget--> free
+ *                    `--unref, unpin of one that is not indexed--> free
  *
- * used: a sequence's table or an unfinished copy holds it. cached: nobody does, but the index finds it. Engine thread. */
+ * used: a sequence's table or an unfinished copy holds it. cached: nobody does, but the index finds
+ * it. Engine thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_BLOCK_STORE_H
 #define FOLDKV_CACHE_BLOCK_STORE_H
@@ -29,9 +31,11 @@ enum status block_store_init(struct block_store *store, uint32_t n_blocks,
                              const struct pool_memory *memory) MUST_USE;
 void block_store_release(struct block_store *store);
 
-/* Makes sure that n blocks are free, evicting if it must; false (and nothing evicted) if they cannot be had. */
+/* Makes sure that n blocks are free, evicting if it must; false (and nothing evicted) if they
+ * cannot be had. */
 bool block_store_reserve(struct block_store *store, uint32_t n) MUST_USE;
-/* Takes a free block, held once, as near behind page `after` (or NO_PAGE) as can be. One must be free. */
+/* Takes a free block, held once, as near behind page `after` (or NO_PAGE) as can be. One must be
+ * free. */
 uint32_t block_store_take(struct block_store *store, uint32_t after) MUST_USE;
 
 /* One more or one fewer table that holds it. */

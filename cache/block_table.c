@@ -1,7 +1,9 @@
 /* Block table: which pages hold a sequence, in order.
  *
- * WHY     Kernels walk runs, the books walk pages; both are kept, so neither is built during a step.
- * ALWAYS  (1) The spans name the same pages in the same order, and no two neighbours could be one.   block_table_push
+ * WHY     Kernels walk runs, the books walk pages; both are kept, so neither is built during a
+ *         step.
+ * ALWAYS  (1) The spans name the same pages in the same order, and no two neighbours could be one.
+ *             block_table_push
  * OWNS    nothing: the arrays are lent.
  * THREAD  engine
  */

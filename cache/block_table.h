@@ -1,6 +1,7 @@
 /* block_table.h: a sequence's pages in order, also as runs.
  *
- * The arrays are lent by whoever makes the table (cache_new takes them for all sequences at once). Engine thread. */
+ * The arrays are lent by whoever makes the table (cache_new takes them for all sequences at once).
+ * Engine thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_BLOCK_TABLE_H
 #define FOLDKV_CACHE_BLOCK_TABLE_H

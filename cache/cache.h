@@ -1,14 +1,16 @@
-/* cache.h: paged K/V for one generation: pages, block tables, the prefix index, append transactions, the namespace.
+/* cache.h: paged K/V for one generation: pages, block tables, the prefix index, append
+ * transactions, the namespace.
  *
- * The cache keeps books; it never touches a K or V number. Where bytes must move (the copied head of a shared block) it hands out
- * a move and the caller copies. Engine thread only, except where said: no locks. Nothing allocates after cache_new.
+ * The cache keeps books; it never touches a K or V number. Where bytes must move (the copied head
+ * of a shared block) it hands out a move and the caller copies. Engine thread only, except where
+ * said: no locks. Nothing allocates after cache_new.
  *
- * One cache group so far: every layer has the same number of K/V heads and the same unit sizes. A block is 64 tokens of every
- * layer and head, named by a page number that is the same for all of them. This header brings in the others that a user of the
- * cache needs.
+ * One cache group so far: every layer has the same number of K/V heads and the same unit sizes. A
+ * block is 64 tokens of every layer and head, named by a page number that is the same for all of
+ * them. This header brings in the others that a user of the cache needs.
  *
- * MEMORY  head-major: page p of head h of layer l starts at
- *     base + l * layer_stride + h * head_stride + p * page_bytes                      (2 MiB-aligned pool, huge pages if given) */
+ * MEMORY  head-major, 2 MiB-aligned, in huge pages if the system gives them: page p of head h of
+ *         layer l starts at base + l * layer_stride + h * head_stride + p * page_bytes. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_CACHE_H
 #define FOLDKV_CACHE_CACHE_H
@@ -36,22 +38,23 @@ struct cache_shape {
     uint8_t numerics[SHA256_BYTES]; /* hash of the binding */
 };
 
-/* CACHE_TOO_SMALL if the pool holds no block at all, BAD_OPTION if it would hold more than can be numbered (both with a why);
- * NO_MEMORY. On failure *ret_cache is NULL. */
+/* CACHE_TOO_SMALL if the pool holds no block at all, BAD_OPTION if it would hold more than can be
+ * numbered (both with a why); NO_MEMORY. On failure *ret_cache is NULL. */
 enum status cache_new(const struct cache_shape *shape, struct cache **ret_cache,
                       struct why *ret_why) MUST_USE;
 /* Sequences that are still open go with it. */
 void cache_free(struct cache **cache);
 struct cache_memory cache_memory(const struct cache *cache);
-/* Writes into every system page of one of n_shares parts of the pool, before any sequence is opened: threads may do a share
- * each at the same time. */
+/* Writes into every system page of one of n_shares parts of the pool, before any sequence is
+ * opened: threads may do a share each at the same time. */
 void cache_touch(const struct cache *cache, uint32_t share, uint32_t n_shares);
 
 uint32_t cache_blocks_total(const struct cache *cache);
 /* Free and cached blocks: what an append could get. */
 uint32_t cache_blocks_available(const struct cache *cache);
 
-/* The next state of the namespace (asserted). Freed: no sequence may be open (asserted); every cached block is forgotten. */
+/* The next state of the namespace (asserted). Freed: no sequence may be open (asserted); every
+ * cached block is forgotten. */
 void cache_set_namespace_state(struct cache *cache, enum namespace_state state);
 enum namespace_state cache_namespace_state(const struct cache *cache);
 /* Forgets every cached block that no sequence holds. */

@@ -1,8 +1,9 @@
 /* Cache books: adds up what the parts count.
  *
- * ALWAYS  (1) blocks_free + blocks_used + blocks_cached = cache_blocks_total; each is counted where blocks change hands, none
- *             is the rest of the others.                                                    block_store
- *         (2) expected_bytes comes from the shape, resident_bytes from the mapping; the difference is named. cache_books
+ * ALWAYS  (1) blocks_free + blocks_used + blocks_cached = cache_blocks_total; each is counted where
+ *             blocks change hands, none is the rest of the others.  block_store
+ *         (2) expected_bytes comes from the shape, resident_bytes from the mapping; the difference
+ *             is named. cache_books
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0

@@ -1,8 +1,9 @@
 /* Cache check: every invariant of the folder, tested on a live cache.
  *
- * WHY     An invariant that no test can see is a wish. Randomised tests call this after each operation.
- * HOW     Recounts refs and pins from the tables, recomputes every key of every open sequence from its tokens, and asks each part
- *         for its own walk.
+ * WHY     An invariant that no test can see is a wish. Randomised tests call this after each
+ *         operation.
+ * HOW     Recounts refs and pins from the tables, recomputes every key of every open sequence from its
+ *         tokens, and asks each part for its own walk.
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0

@@ -39,7 +39,8 @@ struct cache {
     struct cache_books totals; /* only the sums that are counted upwards */
 };
 
-/* The key above block i of a sequence, and the indexed block that bears it (NO_PAGE above block 0). */
+/* The key above block i of a sequence, and the indexed block that bears it (NO_PAGE above block 0).
+ * */
 const uint8_t *sequence_parent_key(const struct sequence *sequence, uint32_t i);
 uint32_t sequence_parent(const struct sequence *sequence, uint32_t i);
 /* Gives back pages from the end until only n are left. */

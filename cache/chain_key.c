@@ -1,9 +1,11 @@
 /* Chain key: names a block by everything its numbers depend on.
  *
- * WHY     Two prompts share K/V only if model, namespace, numerics, cache group, salt and every token up to the block's end are
- *         the same. Typed, framed parts make it impossible for one part to pass for the end of another.
- * ALWAYS  (1) A key depends on the listed parts alone, never on page numbers or time: replicas and tiers agree on it.
- *         (2) ids are hashed as little-endian 32-bit numbers on every machine.                               chain_key_block
+ * WHY     Two prompts share K/V only if model, namespace, numerics, cache group, salt and every
+ *         token up to the block's end are the same. Typed, framed parts make it impossible for one
+ *         part to pass for the end of another.
+ * ALWAYS  (1) A key depends on the listed parts alone, never on page numbers or time: replicas and
+ *             tiers agree on it.
+ *         (2) ids are hashed as little-endian 32-bit numbers on every machine.  chain_key_block
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/chain_key.h"

@@ -1,9 +1,11 @@
 /* chain_key.h: the key of a block in its prefix chain, by the one function that every tier uses.
  *
- *   key(block n) = SHA-256(tag | I | namespace | numerics | cache group | salt | key(block n-1) | token ids)
+ *   key(block n) = SHA-256(tag | I | namespace | numerics | cache group | salt
+ *                          | key(block n-1) | token ids)
  *
- * Every part is tagged and length-framed (sha256_part); numbers are little-endian. The chain starts from a root key: the same
- * function under a tag of its own, without parent and ids. Engine thread. */
+ * Every part is tagged and length-framed (sha256_part); numbers are little-endian. The chain starts
+ * from a root key: the same function under a tag of its own, without parent and ids. Engine
+ * thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_CHAIN_KEY_H
 #define FOLDKV_CACHE_CHAIN_KEY_H

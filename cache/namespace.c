@@ -1,7 +1,7 @@
 /* Namespace: what was written under one generation, and whether it still may be found.
  *
- * WHY     After a rollback nothing of the failed generation may be served; "fenced" is an answer of its own, so that nobody takes
- *         it for a miss and repairs it.
+ * WHY     After a rollback nothing of the failed generation may be served; "fenced" is an answer of
+ *         its own, so that nobody takes it for a miss and repairs it.
  * ALWAYS  (1) A state is left only for the next one.                        namespace_set_state
  *         (2) Fenced and freed answer FENCED to every lookup, for ever.     namespace_admits
  * THREAD  engine

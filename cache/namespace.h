@@ -1,9 +1,11 @@
 /* namespace.h: the states of a generation's cache namespace.
  *
- *   open --> draining --> fenced --> freed        (namespace_set_state makes every move; there is no way back)
+ *   open --> draining --> fenced --> freed
  *
- * open takes new sequences; draining takes none, those that are open go on; a lookup in a fenced namespace answers FENCED,
- * never a miss; a freed one holds nothing. Engine thread. */
+ * namespace_set_state makes every move; there is no way back.
+ *
+ * open takes new sequences; draining takes none, those that are open go on; a lookup in a fenced
+ * namespace answers FENCED, never a miss; a freed one holds nothing. Engine thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_NAMESPACE_H
 #define FOLDKV_CACHE_NAMESPACE_H

@@ -1,15 +1,17 @@
 /* Page pool: free page numbers as runs.
  *
- * WHY     Kernels stream a sequence's K/V fastest where its pages follow each other, so a page is given where the sequence
- *         can go on growing, and freed pages join their neighbours again.
- * HOW     A free run carries its length at both ends (so a freed page finds its neighbours at once) and hangs in the bin
- *         of its power of two; a mask of the bins that hold something yields one of the largest runs. A new sequence starts
- *         at the longest aligned extent, 16 pages down to 1, so that it and the one in front of it can both grow.
- *         An extent is a place to start, no reservation: when memory is tight others take its pages.
- * ALWAYS  (1) A page is free or taken; free_pages counts the free ones.            page_pool_take, page_pool_give
- *         (2) No two free runs touch.                                              page_pool_give
- *         (3) A run's length stands at its first and last page, and the run hangs in that length's bin, in no other.
- *                                                                                  run_link
+ * WHY     Kernels stream a sequence's K/V fastest where its pages follow each other, so a page is
+ *         given where the sequence can go on growing, and freed pages join their neighbours again.
+ * HOW     A free run carries its length at both ends (so a freed page finds its neighbours at once)
+ *         and hangs in the bin of its power of two; a mask of the bins that hold something yields
+ *         one of the largest runs. A new sequence starts at the longest aligned extent, 16 pages
+ *         down to 1, so that it and the one in front of it can both grow. An extent is a place to
+ *         start, no reservation: when memory is tight others take its pages.
+ * ALWAYS  (1) A page is free or taken; free_pages counts the free ones.  page_pool_take,
+ *             page_pool_give
+ *         (2) No two free runs touch.  page_pool_give
+ *         (3) A run's length stands at its first and last page, and the run hangs in that length's
+ *             bin, in no other.  run_link
  * THREAD  engine
  * NOT     The memory of the pages, and who holds them: pool_memory, block_store.
  */
@@ -102,7 +104,8 @@ void page_pool_free(struct page_pool **pool)
     mem_free(p);
 }
 
-/* Where in a free run a new sequence starts: the first place at which the longest aligned extent fits. */
+/* Where in a free run a new sequence starts: the first place at which the longest aligned extent
+ * fits. */
 static uint32_t extent_start(uint32_t first, uint32_t length)
 {
     for (uint32_t extent = PAGE_EXTENT; extent > 1; extent /= 2) {

@@ -16,8 +16,9 @@ struct page_pool;
 enum status page_pool_new(uint32_t n_pages, struct page_pool **ret_pool) MUST_USE;
 void page_pool_free(struct page_pool **pool);
 
-/* Takes the page behind page `after` if it is free, else the start of a new extent: the longest aligned one, of at most
- * PAGE_EXTENT pages, in one of the largest free runs. after is a taken page or NO_PAGE. NO_PAGE if no page is free. */
+/* Takes the page behind page `after` if it is free, else the start of a new extent: the longest
+ * aligned one, of at most PAGE_EXTENT pages, in one of the largest free runs. after is a taken page
+ * or NO_PAGE. NO_PAGE if no page is free. */
 uint32_t page_pool_take(struct page_pool *pool, uint32_t after) MUST_USE;
 /* Gives back a taken page. */
 void page_pool_give(struct page_pool *pool, uint32_t page);

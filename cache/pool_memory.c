@@ -1,11 +1,12 @@
 /* Pool memory: the mapping that holds every K/V page.
  *
- * WHY     A sequence's pages are read head by head; head-major order makes consecutive pages of one head consecutive bytes.
- *         Page faults belong before the ready line, not into a request.
- * HOW     One mapping, 2 MiB-aligned, in huge pages where the system gives them. Touching is dealt out in whole 2 MiB parts.
- * ALWAYS  (1) Under the address sanitizer a free page is poisoned, and a red zone follows each head's pages: otherwise the
- *             sanitizer would see one big happy array. Between pages there is none, since runs of pages are one piece.
- *             pool_memory_poison
+ * WHY     A sequence's pages are read head by head; head-major order makes consecutive pages of one
+ *         head consecutive bytes. Page faults belong before the ready line, not into a request.
+ * HOW     One mapping, 2 MiB-aligned, in huge pages where the system gives them. Touching is dealt
+ *         out in whole 2 MiB parts.
+ * ALWAYS  (1) Under the address sanitizer a free page is poisoned, and a red zone follows each
+ *             head's pages: otherwise the sanitizer would see one big happy array. Between pages
+ *             there is none, since runs of pages are one piece. pool_memory_poison
  * NOT     Zeroing: a page's unwritten rows are read by no kernel (masked by loop bound).
  */
 // SPDX-License-Identifier: Apache-2.0

@@ -1,14 +1,16 @@
 /* pool_memory.h: the bytes of the page pool: one mapping, head-major, and how it is strided.
  *
- * Made and freed by one thread while no other uses it; touch may run on several threads at once, each with a share of its
- * own; poison and unpoison are the engine thread's and do something only in address-sanitized builds. */
+ * Made and freed by one thread while no other uses it; touch may run on several threads at once,
+ * each with a share of its own; poison and unpoison are the engine thread's and do something only
+ * in address-sanitized builds. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_POOL_MEMORY_H
 #define FOLDKV_CACHE_POOL_MEMORY_H
 
 #include "config/status.h"
 
-/* Where the pool lies: page p of head h of layer l starts at base + l * layer_stride + h * head_stride + p * page_bytes. */
+/* Where the pool lies: page p of head h of layer l starts at base + l * layer_stride + h *
+ * head_stride + p * page_bytes. */
 struct cache_memory {
     char *base;
     size_t bytes; /* from base to the end of the last head */
@@ -24,12 +26,14 @@ struct pool_memory {
     uint32_t n_layers, n_heads, n_pages;
 };
 
-/* NO_MEMORY, also if the product of the sizes overflows; *memory can be released then, too. All pages start poisoned. */
+/* NO_MEMORY, also if the product of the sizes overflows; *memory can be released then, too. All
+ * pages start poisoned. */
 enum status pool_memory_init(struct pool_memory *memory, uint32_t n_layers, uint32_t n_heads,
                              uint32_t n_pages, size_t page_bytes) MUST_USE;
 void pool_memory_release(struct pool_memory *memory);
 
-/* Writes into every system page of one of n_shares nearly equal parts, so that no step meets a page fault. */
+/* Writes into every system page of one of n_shares nearly equal parts, so that no step meets a page
+ * fault. */
 void pool_memory_touch(const struct pool_memory *memory, uint32_t share, uint32_t n_shares);
 
 /* From now on a read or write of this page is reported. */

@@ -1,6 +1,7 @@
 /* Pool size: the default of cache.bytes, and what of a given one is refused.
  *
- * WHY     The pool is touched before ready: more than there is would be found out by the system's killer, so it is said here.
+ * WHY     The pool is touched before ready: more than there is would be found out by the system's
+ *         killer, so it is said here.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/pool_size.h"

@@ -12,9 +12,10 @@ struct pool_size_limits {
     uint32_t context;         /* tokens */
 };
 
-/* Chosen: a quarter of what is available, at most 2 GiB, never less than the blocks of one full context. Given: what was given.
- * Either in whole blocks (a chosen or given size is rounded down to them). CACHE_TOO_SMALL if the option holds no block,
- * BAD_OPTION if it is more than is available, NO_MEMORY if not even one context is available; each with a why. */
+/* Chosen: a quarter of what is available, at most 2 GiB, never less than the blocks of one full
+ * context. Given: what was given. Either in whole blocks (a chosen or given size is rounded down to
+ * them). CACHE_TOO_SMALL if the option holds no block, BAD_OPTION if it is more than is available,
+ * NO_MEMORY if not even one context is available; each with a why. */
 enum status pool_size(const struct pool_size_limits *limits, size_t *ret_bytes,
                       struct why *ret_why) MUST_USE;
 

@@ -1,16 +1,21 @@
 /* Prefix index: finds the longest exact prefix that the pool still holds.
  *
- * WHY     Reuse is exact to the token: not the best full block alone, but the best head among all children of a parent, tails of
- *         running sequences included. A list of children would be as long as there are different prompts.
- * HOW     A treap ordered by (parent key, ids, page); its priorities are fixed, one a page, and have nothing to do with ids. The
- *         entries are threaded in order, too. Ids that share a prefix stand together, so the best match stands next to where
- *         the looked-up ids would. Keys are compared whole, ids one by one: no hash of ours is trusted to be unique.
- *         A tail that grows moves up in the order; it has to be moved in the tree only if it overtakes its neighbour.
- * ALWAYS  (1) Entries ascend strictly by (parent key, ids, page), in the tree and in the thread.          prefix_index_insert
- *         (2) Of two full blocks at most one has a given (parent key, ids).                               append_commit
- *         (3) A block's parent is indexed, full, and its key is the block's parent_key.                   prefix_index_insert
- *         (4) n_children counts the entries that name it as parent; only 0 lets it go.                    prefix_index_remove
- *         (5) A parent's priority in the tree is not below its children's.                                prefix_index_insert
+ * WHY     Reuse is exact to the token: not the best full block alone, but the best head among all
+ *         children of a parent, tails of running sequences included. A list of children would be as
+ *         long as there are different prompts.
+ * HOW     A treap ordered by (parent key, ids, page); its priorities are fixed, one a page, and
+ *         have nothing to do with ids. The entries are threaded in order, too. Ids that share a
+ *         prefix stand together, so the best match stands next to where the looked-up ids would.
+ *         Keys are compared in all their 32 bytes, and the ids one by one. A tail that grows moves
+ *         up in the order; it has to be moved in the tree only if it overtakes its neighbour.
+ * ALWAYS  (1) Entries ascend strictly by (parent key, ids, page), in the tree and in the thread.
+ *             prefix_index_insert
+ *         (2) Of two full blocks at most one has a given (parent key, ids).  append_commit
+ *         (3) A block's parent is indexed, full, and its key is the block's parent_key.
+ *             prefix_index_insert
+ *         (4) n_children counts the entries that name it as parent; only 0 lets it go.
+ *             prefix_index_remove
+ *         (5) A parent's priority in the tree is not below its children's.  prefix_index_insert
  * THREAD  engine
  * NOT     Who holds a block, and eviction: block_store.
  */
@@ -115,7 +120,8 @@ uint32_t prefix_index_find(const struct prefix_index *index, const uint8_t paren
     return common_before >= common_after ? before : after;
 }
 
-/* Descends to the link from which a node of this priority hangs; before and after follow the turns. */
+/* Descends to the link from which a node of this priority hangs; before and after follow the turns.
+ * */
 static uint32_t *tree_hang(struct prefix_index *index, const struct place *place, uint32_t priority,
                            uint32_t *before, uint32_t *after)
 {
@@ -133,7 +139,8 @@ static uint32_t *tree_hang(struct prefix_index *index, const struct place *place
     return link;
 }
 
-/* Hangs the node where its priority belongs; what was there is split around it. Notes its neighbours. */
+/* Hangs the node where its priority belongs; what was there is split around it. Notes its
+ * neighbours. */
 static void tree_insert(struct prefix_index *index, uint32_t page)
 {
     struct block *blocks = index->blocks, *node = &blocks[page];

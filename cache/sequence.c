@@ -1,16 +1,18 @@
 /* Sequence: takes the longest cached prefix, and gives back what it holds.
  *
- * WHY     A prompt whose beginning was computed before should start where the knowledge ends, to the token.
- * HOW     Full blocks are shared by reference. Of the next block only a head may match (or be wanted: the last prompt token is
- *         always computed, for its logits); that head is copied into a page of the sequence's own, since it will write
- *         behind it. The caller copies the bytes; the source is pinned until it says so.
- *         At the end all blocks are let go of, the last one first. A tail that says nothing which another block does not say
- *         is not kept, so a request that is repeated leaves one tail behind, not one each time.
- * ALWAYS  (1) A page that a sequence may write is in no other table.                        sequence_open, append_open
- *         (2) At most n - 1 tokens are reused.                                              sequence_open
- *         (3) A full committed block of a table is indexed, and its parent is the block in front of it in the same table: whoever
- *             holds a block holds its parents.                                              append_commit
- *         (4) A pinned source is neither evicted nor freed.                                 sequence_moved, sequence_close
+ * WHY     A prompt whose beginning was computed before should start where the knowledge ends, to
+ *         the token.
+ * HOW     Full blocks are shared by reference. Of the next block only a head may match (or be
+ *         wanted: the last prompt token is always computed, for its logits); that head is copied
+ *         into a page of the sequence's own, since it will write behind it. The caller copies the
+ *         bytes; the source is pinned until it says so. At the end all blocks are let go of, the
+ *         last one first. A tail that says nothing which another block does not say is not kept, so
+ *         a request that is repeated leaves one tail behind, not one each time.
+ * ALWAYS  (1) A page that a sequence may write is in no other table.  sequence_open, append_open
+ *         (2) At most n - 1 tokens are reused.  sequence_open
+ *         (3) A full committed block of a table is indexed, and its parent is the block in front of
+ *             it in the same table: whoever holds a block holds its parents.  append_commit
+ *         (4) A pinned source is neither evicted nor freed.  sequence_moved, sequence_close
  * THREAD  engine
  * NOT     Copying numbers.
  */

@@ -1,6 +1,8 @@
-/* sequence.h: one running request's tokens in the cache: opened over its longest cached prefix, grown by appends, closed.
+/* sequence.h: one running request's tokens in the cache: opened over its longest cached prefix,
+ * grown by appends, closed.
  *
- * A sequence belongs to its cache and is a loan from sequence_open to sequence_close. Engine thread. */
+ * A sequence belongs to its cache and is a loan from sequence_open to sequence_close. Engine
+ * thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_SEQUENCE_H
 #define FOLDKV_CACHE_SEQUENCE_H
@@ -13,37 +15,40 @@ enum { CACHE_SALT_BYTES_MAX = 64 };
 struct cache;
 struct sequence;
 
-/* Bytes that must be copied before the sequence is read: the first n_tokens of page from go to page to, in every layer and head.
- * The copy must be done while no row is being stored: the source may be a running sequence's tail. */
+/* Bytes that must be copied before the sequence is read: the first n_tokens of page from go to page
+ * to, in every layer and head. The copy must be done while no row is being stored: the source may
+ * be a running sequence's tail. */
 struct cache_move {
     uint32_t from_page;
     uint32_t to_page;
     uint32_t n_tokens;
 };
 
-/* Opens a sequence over ids[n] (1 <= n <= context_max) and takes the longest exact prefix: full committed blocks are shared,
- * then the longest matching head of one more block or tail is copied (at most one move). At most n - 1 tokens are reused, none
- * if may_reuse is false. salt may be NULL (the same as empty); at most CACHE_SALT_BYTES_MAX bytes. The ids are read during the
- * call only.
- * FENCED if the namespace is fenced, DRAINING if it takes no new sequence, CACHE_FULL if the copied head has no page to go to,
- * UNAVAILABLE if sequences_max are open; nothing is held then. *ret_move.n_tokens is 0 if nothing is to be copied; else the
- * source stays pinned until sequence_moved, which must come before the first commit (a close instead of it is fine). */
+/* Opens a sequence over ids[n] (1 <= n <= context_max) and takes the longest exact prefix: full
+ * committed blocks are shared, then the longest matching head of one more block or tail is copied
+ * (at most one move). At most n - 1 tokens are reused, none if may_reuse is false. salt may be NULL
+ * (the same as empty); at most CACHE_SALT_BYTES_MAX bytes. The ids are read during the call only.
+ * FENCED if the namespace is fenced, DRAINING if it takes no new sequence, CACHE_FULL if the copied
+ * head has no page to go to, UNAVAILABLE if sequences_max are open; nothing is held then.
+ * *ret_move.n_tokens is 0 if nothing is to be copied; else the source stays pinned until
+ * sequence_moved, which must come before the first commit (a close instead of it is fine). */
 enum status sequence_open(struct cache *cache, const uint8_t *salt, size_t salt_len,
                           const uint32_t *ids, uint32_t n, bool may_reuse,
                           struct sequence **ret_sequence, struct cache_move *ret_move) MUST_USE;
 /* The bytes of the move are in place. Nothing to do if there was none. */
 void sequence_moved(struct sequence *sequence);
-/* Gives back every page; an append that is open is aborted. What was committed stays findable (cached) if publish; else the blocks
- * that this sequence wrote and no other holds are dropped, with all that was cached behind them. *sequence becomes NULL; takes
- * NULL. */
+/* Gives back every page; an append that is open is aborted. What was committed stays findable
+ * (cached) if publish; else the blocks that this sequence wrote and no other holds are dropped,
+ * with all that was cached behind them. *sequence becomes NULL; takes NULL. */
 void sequence_close(struct sequence **sequence, bool publish);
 
 /* Committed tokens, reused ones included. */
 uint32_t sequence_length(const struct sequence *sequence);
 /* Tokens found in the cache at opening. */
 uint32_t sequence_reused(const struct sequence *sequence);
-/* The block table as runs, covering committed and staged tokens. Holds until this sequence's next append_open, commit, abort or
- * close: a commit may exchange a page for an equal one that was there before. */
+/* The block table as runs, covering committed and staged tokens. Holds until this sequence's next
+ * append_open, commit, abort or close: a commit may exchange a page for an equal one that was there
+ * before. */
 const struct page_span *sequence_spans(const struct sequence *sequence, uint32_t *ret_count);
 
 #endif

@@ -1,4 +1,5 @@
-/* Cache fuzz: open, append, commit, abort, close and purge in any order, against the naive model. */
+/* Cache fuzz: open, append, commit, abort, close and purge in any order, against the naive model.
+ * */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cache_model.h"
 

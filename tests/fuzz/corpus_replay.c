@@ -1,7 +1,9 @@
 /* Corpus replay: runs a fuzz target over every file of its corpus, without a fuzzer.
  *
- * WHY     What a fuzzer once found is a plain test from then on, in every build and under every sanitizer.
- * HOW     corpus_replay FOLDER: each file is given to the target in a buffer of its exact size. No file is a failure.
+ * WHY     What a fuzzer once found is a plain test from then on, in every build and under every
+ *         sanitizer.
+ * HOW     corpus_replay FOLDER: each file is given to the target in a buffer of its exact size. No
+ *         file is a failure.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"

@@ -1,4 +1,5 @@
-/* cache_fixture.h: small caches and whole prompts for the cache's unit tests. Whatever fails here aborts. */
+/* cache_fixture.h: small caches and whole prompts for the cache's unit tests. Whatever fails here
+ * aborts. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_CACHE_FIXTURE_H
 #define FOLDKV_TESTS_CACHE_FIXTURE_H
@@ -13,7 +14,8 @@ void cache_fixture_ids(uint32_t *ids, uint32_t n, uint32_t from);
 struct sequence *cache_fixture_run(struct cache *cache, const uint32_t *ids, uint32_t n);
 /* Appends and commits ids[n] to an open sequence. */
 void cache_fixture_append(struct sequence *sequence, const uint32_t *ids, uint32_t n);
-/* Opens over ids[n] without salt, does the move, and notes what was found; *ret_move may be NULL. */
+/* Opens over ids[n] without salt, does the move, and notes what was found; *ret_move may be NULL.
+ * */
 struct sequence *cache_fixture_open(struct cache *cache, const uint32_t *ids, uint32_t n,
                                     struct cache_move *ret_move);
 /* Tokens that an opening over ids[n] would reuse; the sequence is closed again. */

@@ -1,10 +1,12 @@
 /* Cache model: what the cache should do, said the plain way.
  *
- * WHY     Pages, references, evictions and reuse are easy to say with whole token strings and linear scans; the cache does them
- *         with keys, trees and lists. Both get the same operations and must agree after each one.
- * HOW     Every block of the model carries all tokens from position 0 to its end. Rows written into the pool hold a hash of the
- *         tokens up to their position, so a page that is shared, copied or evicted wrongly shows as a wrong number. The model
- *         learns page numbers from the cache, and nothing else: which block is reused, copied or evicted it says by itself.
+ * WHY     Pages, references, evictions and reuse are easy to say with whole token strings and
+ *         linear scans; the cache does them with keys, trees and lists. Both get the same
+ *         operations and must agree after each one.
+ * HOW     Every block of the model carries all tokens from position 0 to its end. Rows written into
+ *         the pool hold a hash of the tokens up to their position, so a page that is shared, copied
+ *         or evicted wrongly shows as a wrong number. The model learns page numbers from the cache,
+ *         and nothing else: which block is reused, copied or evicted it says by itself.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cache_model.h"
@@ -141,8 +143,8 @@ static uint32_t find_full(const struct model *m, uint32_t salt, const uint32_t *
     return NO_PAGE;
 }
 
-/* The child of tokens[0, start) with most tokens of tokens[start, end) in common. Of several, the last one in order that is not
- * behind the tokens, if it is as good as any behind them. */
+/* The child of tokens[0, start) with most tokens of tokens[start, end) in common. Of several, the
+ * last one in order that is not behind the tokens, if it is as good as any behind them. */
 static uint32_t find_head(const struct model *m, uint32_t salt, const uint32_t *tokens,
                           uint32_t start, uint32_t end, uint32_t *ret_common)
 {
@@ -250,7 +252,8 @@ static char *row_at(const struct model *m, uint32_t layer, uint32_t head, uint32
            page * memory.page_bytes + (size_t)token * ROW_BYTES;
 }
 
-/* The rows of tokens [from, to): written if write, else compared. Each depends on all tokens up to its own. */
+/* The rows of tokens [from, to): written if write, else compared. Each depends on all tokens up to
+ * its own. */
 static void rows(const struct model *m, const struct model_sequence *s, uint32_t from, uint32_t to,
                  bool write)
 {
@@ -612,7 +615,8 @@ static void op_purge(struct model *m)
     m->counts->purges++;
 }
 
-/* Drains, fences and frees the namespace: nothing opens any more, and nothing is left in the end. */
+/* Drains, fences and frees the namespace: nothing opens any more, and nothing is left in the end.
+ * */
 static void end_namespace(struct model *m)
 {
     struct sequence *sequence;

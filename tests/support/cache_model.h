@@ -1,6 +1,8 @@
-/* cache_model.h: drives a cache by a string of bytes and compares every step with a naive model that knows whole token strings.
+/* cache_model.h: drives a cache by a string of bytes and compares every step with a naive model
+ * that knows whole token strings.
  *
- * The randomised test and the fuzzer share it. It asserts: whatever differs aborts with file and line. */
+ * The randomised test and the fuzzer share it. It asserts: whatever differs aborts with file and
+ * line. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_CACHE_MODEL_H
 #define FOLDKV_TESTS_CACHE_MODEL_H
@@ -15,7 +17,8 @@ struct cache_model_counts {
         covered_tails, purges;
 };
 
-/* Plays bytes[len] on a fresh cache whose size the first bytes choose; adds to *counts. Deterministic. */
+/* Plays bytes[len] on a fresh cache whose size the first bytes choose; adds to *counts.
+ * Deterministic. */
 void cache_model_play(const uint8_t *bytes, size_t len, struct cache_model_counts *counts);
 
 #endif

@@ -1,4 +1,5 @@
-/* Append test: nothing is seen before commit, nothing is left after abort, and equal blocks become one. */
+/* Append test: nothing is seen before commit, nothing is left after abort, and equal blocks become
+ * one. */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cache_fixture.h"
 

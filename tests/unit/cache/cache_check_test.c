@@ -1,4 +1,5 @@
-/* Cache check test: each planted fault is found and named, so that silence of the check means something. */
+/* Cache check test: each planted fault is found and named, so that silence of the check means
+ * something. */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_check.h"
 

@@ -1,6 +1,7 @@
 /* Cache model test: random operations against the naive model, and proof that all of them happened.
  *
- * The seed is printed; FOLDKV_TEST_SEED repeats a run, FOLDKV_TEST_LONG makes it twenty times as long. */
+ * The seed is printed; FOLDKV_TEST_SEED repeats a run, FOLDKV_TEST_LONG makes it twenty times as
+ * long. */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cache_model.h"
 #include "tests/support/suite_run.h"

@@ -1,4 +1,5 @@
-/* Chain key test: known answers computed with another SHA-256 (Python's hashlib), and every part counts. */
+/* Chain key test: known answers computed with another SHA-256 (Python's hashlib), and every part
+ * counts. */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/chain_key.h"
 

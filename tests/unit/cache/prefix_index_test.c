@@ -1,4 +1,5 @@
-/* Prefix index test: the longest common prefix against a scan, tails that overtake each other, children, covers. */
+/* Prefix index test: the longest common prefix against a scan, tails that overtake each other,
+ * children, covers. */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/prefix_index.h"
 

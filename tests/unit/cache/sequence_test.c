@@ -1,4 +1,5 @@
-/* Sequence test: exact reuse at every length, copies, salts, refusals, what stays findable after closing. */
+/* Sequence test: exact reuse at every length, copies, salts, refusals, what stays findable after
+ * closing. */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cache_fixture.h"
 
@@ -233,7 +234,8 @@ START_TEST(no_page_for_the_copied_head)
     ck_assert_uint_eq(cache_books(cache).blocks_shared, 0);
     ck_assert_uint_eq(cache_books(cache).sequences, 1);
     sequence_close(&a, true);
-    /* Now both are cached, but the source may not be evicted for its own copy, nor may what is in front of it. */
+    /* Now both are cached, but the source may not be evicted for its own copy, nor may what is in
+     * front of it. */
     ck_assert_int_eq(sequence_open(cache, NULL, 0, ids, 80, true, &s, &move), STATUS_CACHE_FULL);
     ck_assert_uint_eq(cache_books(cache).blocks_cached, 2);
     ck_assert_int_eq(sequence_open(cache, NULL, 0, ids, 65, true, &s, &move),
