@@ -10,7 +10,21 @@
 
 extern char **environ;
 
-enum flag { JSON, CONTEXT, SEQUENCES, ROWS, HEADS, GROUP, WIDTH, LAYERS, ROUNDS, SCATTERED, COLUMNS, BYTES, FLAG_COUNT };
+enum flag {
+    JSON,
+    CONTEXT,
+    SEQUENCES,
+    ROWS,
+    HEADS,
+    GROUP,
+    WIDTH,
+    LAYERS,
+    ROUNDS,
+    SCATTERED,
+    COLUMNS,
+    BYTES,
+    FLAG_COUNT
+};
 
 /* What was asked for, beside the option table's --threads, --isa and --cache-type. */
 struct bench_line {
@@ -23,22 +37,37 @@ struct bench_line {
 static const struct option_extra flags[FLAG_COUNT] = {
     [JSON] = {.flag = "json", .prose = "Figures as JSON."},
     [CONTEXT] = {.flag = "context", .metavar = "N", .prose = "attention: tokens a sequence holds."},
-    [SEQUENCES] = {.flag = "sequences", .metavar = "N", .prose = "attention: sequences decoded together."},
-    [ROWS] = {.flag = "rows", .metavar = "N", .prose = "attention: query rows a sequence; gemv and gemm: rows of the matrix."},
+    [SEQUENCES] = {.flag = "sequences",
+                   .metavar = "N",
+                   .prose = "attention: sequences decoded together."},
+    [ROWS] = {.flag = "rows",
+              .metavar = "N",
+              .prose = "attention: query rows a sequence; gemv and gemm: rows of the matrix."},
     [HEADS] = {.flag = "kv-heads", .metavar = "N", .prose = "attention: K/V heads."},
     [GROUP] = {.flag = "group", .metavar = "N", .prose = "attention: query heads a K/V head."},
     [WIDTH] = {.flag = "width", .metavar = "N", .prose = "attention: width of a head."},
-    [LAYERS] = {.flag = "layers", .metavar = "N", .prose = "attention: layers, each with K/V of its own."},
-    [ROUNDS] = {.flag = "rounds", .metavar = "N", .prose = "Rounds in which all variants alternate; medians are printed."},
-    [SCATTERED] = {.flag = "scattered", .prose = "attention: pages in random order instead of one run."},
-    [COLUMNS] = {.flag = "columns", .metavar = "N", .prose = "gemv and gemm: columns of the matrix."},
-    [BYTES] = {.flag = "bytes", .metavar = "N", .prose = "gemv and gemm: bytes of distinct weights."},
+    [LAYERS] = {.flag = "layers",
+                .metavar = "N",
+                .prose = "attention: layers, each with K/V of its own."},
+    [ROUNDS] = {.flag = "rounds",
+                .metavar = "N",
+                .prose = "Rounds in which all variants alternate; medians are printed."},
+    [SCATTERED] = {.flag = "scattered",
+                   .prose = "attention: pages in random order instead of one run."},
+    [COLUMNS] = {.flag = "columns",
+                 .metavar = "N",
+                 .prose = "gemv and gemm: columns of the matrix."},
+    [BYTES] = {.flag = "bytes",
+               .metavar = "N",
+               .prose = "gemv and gemm: bytes of distinct weights."},
 };
 
-static enum status read_line(size_t n_words, char *const *words, struct bench_line *line, struct why *ret_why)
+static enum status read_line(size_t n_words, char *const *words, struct bench_line *line,
+                             struct why *ret_why)
 {
     memcpy(line->extras, flags, sizeof flags);
-    TRY(options_load(n_words, words, environ, line->extras, FLAG_COUNT, &line->options, &line->words, ret_why));
+    TRY(options_load(n_words, words, environ, line->extras, FLAG_COUNT, &line->options,
+                     &line->words, ret_why));
     for (size_t i = 0; i < FLAG_COUNT; i++) {
         uint64_t most = i == BYTES ? (uint64_t)1 << 40 : UINT32_MAX;
         if (line->extras[i].ret_value != NULL && line->extras[i].metavar != NULL)
@@ -99,12 +128,14 @@ static enum status measure_gemm(const struct bench_line *line, struct why *ret_w
 static const struct measurement {
     const char *name;
     enum status (*measure)(const struct bench_line *line, struct why *ret_why);
-} measurements[] = {{"attention", measure_attention}, {"gemv", measure_gemv}, {"gemm", measure_gemm}};
+} measurements[] = {
+    {"attention", measure_attention}, {"gemv", measure_gemv}, {"gemm", measure_gemm}};
 
 static int print_help(void)
 {
     command_print_help("bench", flags, FLAG_COUNT, false);
-    printf("  --threads N, --isa NAME, --cache-type f16|f32\n        As for serve.\n\n%s", bench_serve_help());
+    printf("  --threads N, --isa NAME, --cache-type f16|f32\n        As for serve.\n\n%s",
+           bench_serve_help());
     return COMMAND_DONE;
 }
 
@@ -113,7 +144,8 @@ int bench_command(size_t n_words, char *const *words)
     struct bench_line line = {0};
     struct why why = {0};
     if (n_words > 0 && strcmp(words[0], "serve") == 0) {
-        enum status s = bench_serve((int)n_words - 1, (char **)(uintptr_t)(words + 1), stdout, &why);
+        enum status s =
+            bench_serve((int)n_words - 1, (char **)(uintptr_t)(words + 1), stdout, &why);
         return s == OK ? COMMAND_DONE : command_complain(&why);
     }
     if (read_line(n_words, words, &line, &why) != OK)
@@ -124,6 +156,7 @@ int bench_command(size_t n_words, char *const *words)
         return command_misused("bench", "bench takes one measurement");
     for (size_t i = 0; i < ARRAY_LEN(measurements); i++)
         if (strcmp(line.words.positionals[0], measurements[i].name) == 0)
-            return measurements[i].measure(&line, &why) == OK ? COMMAND_DONE : command_complain(&why);
+            return measurements[i].measure(&line, &why) == OK ? COMMAND_DONE
+                                                              : command_complain(&why);
     return command_misused("bench", "there is no such measurement");
 }

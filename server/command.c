@@ -8,11 +8,14 @@
 
 const struct command commands[] = {
     {"serve", "serve MODEL.gguf [flags]", "Serve a model over HTTP.", serve_command},
-    {"inspect", "inspect MODEL.gguf [--json] [flags]", "Show a model's manifest, identity, head map, sizes and ledgers.",
-     inspect_command},
-    {"kernels", "kernels [--isa NAME]", "Show each operation's kernels on this machine, and which is chosen.", kernels_command},
-    {"bench", "bench attention|gemv|gemm|serve [flags]", "Measure kernels, or a running server.", bench_command},
-    {"help", "help [TOPIC]", "Explain a command, or: options, example, reference, metrics, errors.", help_command},
+    {"inspect", "inspect MODEL.gguf [--json] [flags]",
+     "Show a model's manifest, identity, head map, sizes and ledgers.", inspect_command},
+    {"kernels", "kernels [--isa NAME]",
+     "Show each operation's kernels on this machine, and which is chosen.", kernels_command},
+    {"bench", "bench attention|gemv|gemm|serve [flags]", "Measure kernels, or a running server.",
+     bench_command},
+    {"help", "help [TOPIC]", "Explain a command, or: options, example, reference, metrics, errors.",
+     help_command},
 };
 const size_t command_count = ARRAY_LEN(commands);
 
@@ -36,12 +39,14 @@ int command_misused(const char *name, const char *text)
     return COMMAND_USAGE;
 }
 
-int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras, bool with_options)
+int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras,
+                       bool with_options)
 {
     const struct command *command = command_find(name);
     printf("usage: foldkv %s\n\n%s\n", command->usage, command->summary);
     for (size_t i = 0; i < n_extras && !with_options; i++)
-        printf("  --%s %s\n        %s\n", extras[i].flag, extras[i].metavar != NULL ? extras[i].metavar : "", extras[i].prose);
+        printf("  --%s %s\n        %s\n", extras[i].flag,
+               extras[i].metavar != NULL ? extras[i].metavar : "", extras[i].prose);
     if (!with_options)
         return COMMAND_DONE;
     char *text = options_help(extras, n_extras);
@@ -52,14 +57,16 @@ int command_print_help(const char *name, const struct option_extra *extras, size
     return COMMAND_DONE;
 }
 
-enum status command_number(const struct option_extra *extra, uint64_t least, uint64_t most, uint64_t *ret_number,
-                           struct why *ret_why)
+enum status command_number(const struct option_extra *extra, uint64_t least, uint64_t most,
+                           uint64_t *ret_number, struct why *ret_why)
 {
     const char *text = extra->ret_value;
     size_t len = strspn(text, "0123456789");
-    uint64_t number = len > 0 && len <= 18 && text[len] == '\0' ? strtoull(text, NULL, 10) : UINT64_MAX;
+    uint64_t number =
+        len > 0 && len <= 18 && text[len] == '\0' ? strtoull(text, NULL, 10) : UINT64_MAX;
     if (number < least || number > most)
-        return why_set(ret_why, STATUS_BAD_OPTION, extra->flag, "--%s is '%.64s': a whole number from %" PRIu64 " to %" PRIu64 " is needed",
+        return why_set(ret_why, STATUS_BAD_OPTION, extra->flag,
+                       "--%s is '%.64s': a whole number from %" PRIu64 " to %" PRIu64 " is needed",
                        extra->flag, text, least, most);
     *ret_number = number;
     return OK;

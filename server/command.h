@@ -33,9 +33,10 @@ int command_complain(const struct why *why);
 /* "foldkv: text; usage: ..." on stderr, one line; COMMAND_USAGE. */
 int command_misused(const char *name, const char *text);
 /* Usage, summary and flags on stdout; extras come first. */
-int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras, bool with_options);
+int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras,
+                       bool with_options);
 /* A whole number of a flag's value, least to most; BAD_OPTION. */
-enum status command_number(const struct option_extra *extra, uint64_t least, uint64_t most, uint64_t *ret_number,
-                           struct why *ret_why) MUST_USE;
+enum status command_number(const struct option_extra *extra, uint64_t least, uint64_t most,
+                           uint64_t *ret_number, struct why *ret_why) MUST_USE;
 
 #endif

@@ -21,7 +21,9 @@
 #include "server/response.h"
 #include "server/sse.h"
 
-enum { INLINE_BODY_MAX = 16384 }; /* bodies up to this are parsed on the loop: about a millisecond */
+enum {
+    INLINE_BODY_MAX = 16384
+}; /* bodies up to this are parsed on the loop: about a millisecond */
 
 static void unlink_completion(struct completion *k)
 {
@@ -74,9 +76,11 @@ void completion_fail(struct completion *k, enum status status, const struct why 
     struct connection *c = k->connection;
     k->connection = NULL;
     cancel(k);
-    k->service->stats->completions[!k->is_submitted ? OUTCOME_REFUSED : k->is_shut_down ? OUTCOME_CANCELLED : OUTCOME_ERROR]++;
-    log_event(k->is_submitted ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, k->is_submitted ? "failed" : "refused", "%s: %s", k->id,
-              status_code(status));
+    k->service->stats->completions[!k->is_submitted  ? OUTCOME_REFUSED
+                                   : k->is_shut_down ? OUTCOME_CANCELLED
+                                                     : OUTCOME_ERROR]++;
+    log_event(k->is_submitted ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+              k->is_submitted ? "failed" : "refused", "%s: %s", k->id, status_code(status));
     if (k->is_begun)
         sse_error(c, status, why);
     else
@@ -161,7 +165,8 @@ void completion_answer(struct connection *c)
         response_error(c, STATUS_NO_MEMORY, NULL);
         return;
     }
-    connection_hold(c, (struct connection_holder){.user = k, .on_leave = on_leave, .on_room = on_room});
+    connection_hold(
+        c, (struct connection_holder){.user = k, .on_leave = on_leave, .on_room = on_room});
     if (k->body.len <= INLINE_BODY_MAX) {
         completion_prepare(k);
         go_on(k);

@@ -14,7 +14,8 @@ static enum status prepare(struct completion *k)
     struct slice body = {k->body.bytes != NULL ? k->body.bytes : "", k->body.len};
     TRY(completion_request_parse(body, &k->asked, &k->why));
     TRY(service_check_model(k->service, k->asked->model, &k->why));
-    return completion_request_encode(k->asked, k->service->tokenizer, engine_context(k->service->engine), &k->ids, &k->why);
+    return completion_request_encode(k->asked, k->service->tokenizer,
+                                     engine_context(k->service->engine), &k->ids, &k->why);
 }
 
 void completion_prepare(struct completion *k)
@@ -35,7 +36,8 @@ static enum status fill_params(struct completion *k, struct request_params *ret_
                                           .ignore_eos = a->ignore_eos,
                                           .has_salt = a->cache_salt.bytes != NULL};
     if (!a->has_seed)
-        ret_params->sampling.seed = k->service->next_seed += 0x9e3779b97f4a7c15u; /* the golden ratio: all seeds differ */
+        ret_params->sampling.seed = k->service->next_seed +=
+            0x9e3779b97f4a7c15u; /* the golden ratio: all seeds differ */
     if (ret_params->has_salt)
         TRY(sha256_of(a->cache_salt.bytes, a->cache_salt.len, ret_params->salt));
     return OK;
@@ -58,7 +60,8 @@ static enum status make_parts(struct completion *k)
 enum status completion_submit(struct completion *k)
 {
     TRY(make_parts(k));
-    struct request *mine = k->request; /* submit takes the pointer it is given; k keeps a loan until done */
+    struct request *mine =
+        k->request; /* submit takes the pointer it is given; k keeps a loan until done */
     TRY(engine_submit(k->service->engine, &mine, &k->why));
     k->is_submitted = true;
     k->submitted_ns = uv_hrtime();

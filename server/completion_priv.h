@@ -31,8 +31,8 @@ struct completion {
     struct token_scores *scores; /* NULL: none asked for */
     struct byte_buffer raw;      /* whole characters, before stop strings */
     struct byte_buffer text;     /* what may go out: all of it, or since the last event */
-    bool is_begun;   /* the answer's first byte is out */
-    bool is_stopped; /* a stop string matched */
+    bool is_begun;               /* the answer's first byte is out */
+    bool is_stopped;             /* a stop string matched */
     bool is_echoed;
     bool is_shut_down; /* cancelled because the server ends */
 

@@ -45,7 +45,8 @@ static struct reply_usage usage_of(const struct completion *k)
 
 static struct reply_head head_of(const struct completion *k)
 {
-    return (struct reply_head){.id = k->id, .model = k->service->model_name, .created_s = k->created_s};
+    return (struct reply_head){
+        .id = k->id, .model = k->service->model_name, .created_s = k->created_s};
 }
 
 /* The prompt as the client gave it: its text, or its tokens' bytes. */
@@ -56,7 +57,8 @@ static enum status echo_prompt(struct completion *k)
         byte_buffer_append(&k->text, k->asked->prompt.bytes, k->asked->prompt.len);
         return k->text.failed ? STATUS_NO_MEMORY : OK;
     }
-    return tokenizer_decode(k->service->tokenizer, k->asked->prompt_ids, k->asked->n_prompt_ids, &k->text, NULL);
+    return tokenizer_decode(k->service->tokenizer, k->asked->prompt_ids, k->asked->n_prompt_ids,
+                            &k->text, NULL);
 }
 
 /* Control tokens that did not end the generation have no text. */
@@ -106,7 +108,8 @@ static enum status send_event(struct completion *k, enum finish_reason reason)
     char *json;
     size_t len;
     TRY(take_scores(k, &choice.scores));
-    TRY(completion_reply_chunk(&head, &choice, k->asked->continuous_usage ? &usage : NULL, k->asked->include_usage, &json, &len));
+    TRY(completion_reply_chunk(&head, &choice, k->asked->continuous_usage ? &usage : NULL,
+                               k->asked->include_usage, &json, &len));
     if (!k->is_begun)
         sse_begin(k->connection);
     k->is_begun = true;
@@ -173,12 +176,17 @@ static void note_end(struct completion *k, enum finish_reason reason)
     struct request_times times = request_times(k->request);
     histogram_add(&stats->queue_time, seconds_between(k->submitted_ns, times.started_ns));
     histogram_add(&stats->prefill_time, seconds_between(times.started_ns, times.first_output_ns));
-    histogram_add(&stats->decode_time, seconds_between(times.first_output_ns, times.last_output_ns));
+    histogram_add(&stats->decode_time,
+                  seconds_between(times.first_output_ns, times.last_output_ns));
     if (k->n_generated > 1)
-        histogram_add(&stats->time_per_output_token, seconds_between(k->first_ns, k->last_ns) / (k->n_generated - 1));
-    log_event(LOG_LEVEL_INFO, "completed", "%s: %s, prompt %u, cached %u, generated %u, first token %.1f ms, total %.1f ms", k->id,
-              reason == FINISH_STOP ? "stop" : "length", k->n_prompt, request_cached_tokens(k->request), k->n_generated,
-              seconds_between(k->arrived_ns, k->first_ns) * 1e3, seconds_between(k->arrived_ns, k->last_ns) * 1e3);
+        histogram_add(&stats->time_per_output_token,
+                      seconds_between(k->first_ns, k->last_ns) / (k->n_generated - 1));
+    log_event(LOG_LEVEL_INFO, "completed",
+              "%s: %s, prompt %u, cached %u, generated %u, first token %.1f ms, total %.1f ms",
+              k->id, reason == FINISH_STOP ? "stop" : "length", k->n_prompt,
+              request_cached_tokens(k->request), k->n_generated,
+              seconds_between(k->arrived_ns, k->first_ns) * 1e3,
+              seconds_between(k->arrived_ns, k->last_ns) * 1e3);
 }
 
 /* The request is done and every output taken: the rest of the answer. */

@@ -157,7 +157,8 @@ void connection_set_accept(struct connection_set *set, uv_stream_t *listener)
 {
     struct connection *c = set->spare;
     if (c == NULL && (c = connection_make(set)) == NULL) {
-        set->waiting_listener = listener; /* the sweep tries again; libuv accepts no one until then */
+        set->waiting_listener =
+            listener; /* the sweep tries again; libuv accepts no one until then */
         return;
     }
     set->spare = connection_make(set);
@@ -255,10 +256,12 @@ static void sweep_one(struct connection *c, uint64_t now)
 {
     const struct options *o = &c->set->service->options;
     uint64_t age = now - c->state_ms;
-    uint64_t idle_max = c->n_requests > 0 ? o->server_keepalive_timeout_ms : o->server_header_timeout_ms;
+    uint64_t idle_max =
+        c->n_requests > 0 ? o->server_keepalive_timeout_ms : o->server_header_timeout_ms;
     if (is_stalled(c, now)) {
         c->set->service->stats->connections_stalled++;
-        log_event(LOG_LEVEL_INFO, "stalled", "%s: the client does not read; dropped", c->request_id);
+        log_event(LOG_LEVEL_INFO, "stalled", "%s: the client does not read; dropped",
+                  c->request_id);
         connection_close(c);
     } else if (c->state == CONNECTION_IDLE && connection_unsent(c) == 0 && age > idle_max) {
         c->set->service->stats->connections_timed_out++;
@@ -267,7 +270,8 @@ static void sweep_one(struct connection *c, uint64_t now)
         time_out(c, "the headers did not arrive in time (server.header_timeout_ms)");
     } else if (c->state == CONNECTION_BODY && is_body_slow(c, age)) {
         time_out(c, "the body arrives too slowly (server.body_rate_min)");
-    } else if (c->state == CONNECTION_LINGERING && age > CONNECTION_LINGER_MS && connection_unsent(c) == 0) {
+    } else if (c->state == CONNECTION_LINGERING && age > CONNECTION_LINGER_MS &&
+               connection_unsent(c) == 0) {
         connection_close(c);
     }
 }

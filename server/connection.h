@@ -32,8 +32,9 @@ bool connection_state_may(enum connection_state from, enum connection_state to);
 /* What a route that answers later wants to hear. Neither is called before the route has returned. */
 struct connection_holder {
     void *user;
-    void (*on_leave)(void *user); /* the client is gone; called at most once, and not after connection_end */
-    void (*on_room)(void *user);  /* connection_has_room has become true again */
+    void (*on_leave)(
+        void *user); /* the client is gone; called at most once, and not after connection_end */
+    void (*on_room)(void *user); /* connection_has_room has become true again */
 };
 
 /* The set owns every connection of a loop. */

@@ -8,14 +8,16 @@
 
 enum {
     CONNECTION_MAGIC = 0x636f6e6e,
-    CONNECTION_READ_BYTES = 65536,        /* one read; the buffer is the set's */
-    CONNECTION_PENDING_BYTES = 65536,     /* unread requests that are kept while one is answered */
-    CONNECTION_OUT_MAX = 256 << 20,       /* a whole answer with every logprob of a long context stays below */
-    CONNECTION_SEND_BUFFER = 131072,      /* the kernel's part, so that a client that does not read is noticed */
+    CONNECTION_READ_BYTES = 65536,    /* one read; the buffer is the set's */
+    CONNECTION_PENDING_BYTES = 65536, /* unread requests that are kept while one is answered */
+    CONNECTION_OUT_MAX =
+        256 << 20, /* a whole answer with every logprob of a long context stays below */
+    CONNECTION_SEND_BUFFER =
+        131072, /* the kernel's part, so that a client that does not read is noticed */
     CONNECTION_LINGER_MS = 1000,
-    CONNECTION_EXTRA = 64,                /* connections over the limit that are being told so */
-    CONNECTION_BODY_GRACE_MS = 5000,      /* before a body's rate is measured */
-    CONNECTION_DISCARD_MAX = 16 << 20     /* bytes thrown away while lingering */
+    CONNECTION_EXTRA = 64,            /* connections over the limit that are being told so */
+    CONNECTION_BODY_GRACE_MS = 5000,  /* before a body's rate is measured */
+    CONNECTION_DISCARD_MAX = 16 << 20 /* bytes thrown away while lingering */
 };
 
 struct connection {
@@ -30,7 +32,7 @@ struct connection {
     struct http_parse parse;
     struct byte_buffer pending; /* read, not yet parsed */
     bool is_reading;
-    bool has_ended; /* the client sends no more */
+    bool has_ended;  /* the client sends no more */
     bool is_parsing; /* connection_parse is on the stack */
     const struct route *route;
     enum status refusal; /* decided at the head, told at the request's end */
@@ -57,7 +59,8 @@ struct connection_set {
     struct service *service;
     struct connection *first;
     uint32_t count; /* all, those over the limit included */
-    struct connection *spare; /* so that a client can be accepted, and told, when memory has run out */
+    struct connection
+        *spare; /* so that a client can be accepted, and told, when memory has run out */
     uv_stream_t *waiting_listener; /* has a client that could not be taken for want of memory */
     uint64_t n_ids;
     char read_buffer[CONNECTION_READ_BYTES];

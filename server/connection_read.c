@@ -18,7 +18,8 @@
 
 static bool may_parse(const struct connection *c)
 {
-    bool wants = c->state == CONNECTION_IDLE || c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
+    bool wants =
+        c->state == CONNECTION_IDLE || c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
     return wants && connection_has_room(c);
 }
 
@@ -37,7 +38,8 @@ static void answer_refusal(struct connection *c)
 {
     struct why why = {0};
     if (c->refusal == STATUS_METHOD_NOT_ALLOWED)
-        (void)why_set(&why, c->refusal, "", "%s takes %s", c->parse.head.path, connection_allowed(c));
+        (void)why_set(&why, c->refusal, "", "%s takes %s", c->parse.head.path,
+                      connection_allowed(c));
     response_error(c, c->refusal, &why);
 }
 
@@ -122,7 +124,8 @@ void connection_parse_pending(struct connection *c)
         byte_buffer_swap(&bytes, &c->pending);
         byte_buffer_release(&bytes);
     }
-    if (c->pending.len < CONNECTION_PENDING_BYTES && !c->is_reading && !c->has_ended && connection_is_open(c))
+    if (c->pending.len < CONNECTION_PENDING_BYTES && !c->is_reading && !c->has_ended &&
+        connection_is_open(c))
         connection_read_start(c);
 }
 

@@ -12,7 +12,8 @@
 
 size_t connection_unsent(const struct connection *c)
 {
-    size_t with_libuv = c->is_writing ? uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp) : 0;
+    size_t with_libuv =
+        c->is_writing ? uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp) : 0;
     return c->out.len + with_libuv;
 }
 
@@ -37,11 +38,13 @@ static void on_shut(uv_shutdown_t *shutdown, int status)
 void connection_shut_if_done(struct connection *c)
 {
     bool is_over = c->state == CONNECTION_IDLE || c->state == CONNECTION_LINGERING;
-    if (!is_over || connection_is_kept(c) || connection_unsent(c) > 0 || c->is_shut || !connection_is_open(c))
+    if (!is_over || connection_is_kept(c) || connection_unsent(c) > 0 || c->is_shut ||
+        !connection_is_open(c))
         return;
     if (c->state == CONNECTION_IDLE)
         connection_set_state(c, CONNECTION_LINGERING);
-    c->state_ms = uv_now(c->set->service->uv); /* the time to linger counts from the last byte sent */
+    c->state_ms =
+        uv_now(c->set->service->uv); /* the time to linger counts from the last byte sent */
     c->is_shut = true;
     c->shutdown.data = c;
     byte_buffer_release(&c->pending);

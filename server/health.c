@@ -32,12 +32,14 @@ static void answer(struct connection *c, const struct check *checks, size_t n)
     for (size_t i = 0; i < n; i++) {
         is_good = is_good && checks[i].is_good;
         if (is_verbose || !checks[i].is_good)
-            len += (size_t)snprintf(text + len, sizeof text - len, "%s: %s\n", checks[i].name, checks[i].is_good ? "ok" : "no");
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s: %s\n", checks[i].name,
+                                    checks[i].is_good ? "ok" : "no");
     }
     if (is_good)
         len += (size_t)snprintf(text + len, sizeof text - len, "ok\n");
     ASSERT(len < sizeof text);
-    response_whole(c, is_good ? HTTP_STATUS_OK : HTTP_STATUS_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text, len);
+    response_whole(c, is_good ? HTTP_STATUS_OK : HTTP_STATUS_SERVICE_UNAVAILABLE,
+                   "text/plain; charset=utf-8", text, len);
 }
 
 void health_livez(struct connection *c)

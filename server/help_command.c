@@ -21,11 +21,15 @@ static char *errors_page(void)
 {
     struct byte_buffer text;
     byte_buffer_init(&text, 1 << 16);
-    byte_buffer_text(&text, "# Errors\n\nMade from `config/status.def` by `foldkv help errors`; not edited by hand. An answer's `error.code` is "
-                            "one of these.\n\n| code | HTTP | retry | meaning |\n|---|---|---|---|\n");
+    byte_buffer_text(&text,
+                     "# Errors\n\nMade from `config/status.def` by `foldkv help errors`; not "
+                     "edited by hand. An answer's `error.code` is "
+                     "one of these.\n\n| code | HTTP | retry | meaning |\n|---|---|---|---|\n");
     for (int s = OK + 1; s < STATUS_COUNT; s++)
-        byte_buffer_format(&text, "| `%s` | %d | %s | %s |\n", status_code((enum status)s), status_http((enum status)s),
-                           status_is_retryable((enum status)s) ? "yes" : "no", status_text((enum status)s));
+        byte_buffer_format(&text, "| `%s` | %d | %s | %s |\n", status_code((enum status)s),
+                           status_http((enum status)s),
+                           status_is_retryable((enum status)s) ? "yes" : "no",
+                           status_text((enum status)s));
     byte_buffer_append(&text, "", 1);
     if (!text.failed)
         return text.bytes;
@@ -42,8 +46,8 @@ static const struct topic {
     const char *name;
     char *(*page)(void);
 } topics[] = {
-    {"options", options_page},   {"example", options_example}, {"reference", options_reference},
-    {"metrics", metrics_page},   {"errors", errors_page},
+    {"options", options_page}, {"example", options_example}, {"reference", options_reference},
+    {"metrics", metrics_page}, {"errors", errors_page},
 };
 
 static int print_page(char *(*page)(void))

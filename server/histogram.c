@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/histogram.h"
 
-const double histogram_bounds[HISTOGRAM_BOUNDS] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1,
-                                                   0.2,    0.3,   0.5,   1,     2,    5,    10,   30,   120};
+const double histogram_bounds[HISTOGRAM_BOUNDS] = {
+    0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 120};
 
 void histogram_add(struct histogram *h, double seconds)
 {

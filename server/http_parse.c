@@ -29,8 +29,12 @@ struct header_row {
 
 static const struct header_row header_rows[] = {
 #define HEADER(member, name, size, twice)                                                          \
-    {name, offsetof(struct http_head, member.text), offsetof(struct http_head, member.has),        \
-     offsetof(struct http_head, member.is_long), size, twice},
+    {name,                                                                                         \
+     offsetof(struct http_head, member.text),                                                      \
+     offsetof(struct http_head, member.has),                                                       \
+     offsetof(struct http_head, member.is_long),                                                   \
+     size,                                                                                         \
+     twice},
 #include "server/http_head.def"
 #undef HEADER
 };
@@ -61,7 +65,8 @@ static int on_version_complete(llhttp_t *llhttp)
 {
     if (llhttp->http_major == 1 && llhttp->http_minor <= 1)
         return 0;
-    return refuse(llhttp->data, STATUS_HTTP_VERSION, "version", "only HTTP/1.0 and HTTP/1.1 are served");
+    return refuse(llhttp->data, STATUS_HTTP_VERSION, "version",
+                  "only HTTP/1.0 and HTTP/1.1 are served");
 }
 
 static int on_field(llhttp_t *llhttp, const char *bytes, size_t len)
@@ -95,7 +100,8 @@ static int on_field_complete(llhttp_t *llhttp)
             continue;
         bool *has = (bool *)(void *)head_at(p, row->has_offset);
         if (*has && row->twice == TWICE_REFUSED)
-            return refuse(p, STATUS_BAD_REQUEST, row->name, "a header that may come once came twice");
+            return refuse(p, STATUS_BAD_REQUEST, row->name,
+                          "a header that may come once came twice");
         p->value_index = *has ? -1 : (int)i;
         *has = true;
     }
@@ -243,8 +249,8 @@ static void scan_lines(struct http_parse *p, const char *bytes, size_t n)
 
 static bool is_host_text(const char *text)
 {
-    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=:[]%") ==
-           strlen(text);
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+"
+                        ",;=:[]%") == strlen(text);
 }
 
 /* path and query; an absolute target loses scheme and authority. */
@@ -276,10 +282,12 @@ static void judge_body_framing(struct http_parse *p)
 {
     struct http_head *h = &p->head;
     if (h->transfer_encoding.has && h->minor_version == 0)
-        refuse(p, STATUS_BAD_REQUEST, "transfer-encoding", "Transfer-Encoding is not part of HTTP/1.0");
+        refuse(p, STATUS_BAD_REQUEST, "transfer-encoding",
+               "Transfer-Encoding is not part of HTTP/1.0");
     if (h->transfer_encoding.has &&
         (h->transfer_encoding.is_long || strcasecmp(h->transfer_encoding.text, "chunked") != 0))
-        refuse(p, STATUS_BAD_REQUEST, "transfer-encoding", "the only transfer coding served is chunked");
+        refuse(p, STATUS_BAD_REQUEST, "transfer-encoding",
+               "the only transfer coding served is chunked");
     if (h->transfer_encoding.has && (p->llhttp.flags & F_CONTENT_LENGTH) != 0)
         refuse(p, STATUS_BAD_REQUEST, "content-length", "Content-Length beside Transfer-Encoding");
     if (h->content_length > p->body.max)
@@ -292,7 +300,8 @@ static void judge_expect(struct http_parse *p)
     if (!h->expect.has || h->minor_version == 0)
         return;
     if (h->expect.is_long || strcasecmp(h->expect.text, "100-continue") != 0)
-        refuse(p, STATUS_EXPECTATION_FAILED, "expect", "the only expectation served is 100-continue");
+        refuse(p, STATUS_EXPECTATION_FAILED, "expect",
+               "the only expectation served is 100-continue");
     h->expects_continue = true;
 }
 
@@ -319,7 +328,8 @@ static void refuse_for(struct http_parse *p, llhttp_errno_t error)
 {
     enum status status = error == HPE_INVALID_VERSION ? STATUS_HTTP_VERSION : STATUS_BAD_REQUEST;
     const char *reason = llhttp_get_error_reason(&p->llhttp);
-    refuse(p, status, "", reason != NULL && reason[0] != '\0' ? reason : "the request is not HTTP/1.1");
+    refuse(p, status, "",
+           reason != NULL && reason[0] != '\0' ? reason : "the request is not HTTP/1.1");
 }
 
 /* A run of llhttp came to a border; what it is depends on where we were. */
@@ -334,7 +344,8 @@ static enum http_event at_border(struct http_parse *p)
 }
 
 /* One run of llhttp over the bytes from *used on. HTTP_MORE with bytes left: run again. */
-static enum http_event feed_llhttp(struct http_parse *p, const char *bytes, size_t len, size_t *used)
+static enum http_event feed_llhttp(struct http_parse *p, const char *bytes, size_t len,
+                                   size_t *used)
 {
     const char *start = bytes + *used;
     llhttp_resume(&p->llhttp);
@@ -354,7 +365,8 @@ static enum http_event feed_llhttp(struct http_parse *p, const char *bytes, size
     return error == HPE_OK ? HTTP_MORE : at_border(p);
 }
 
-enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t len, size_t *ret_used)
+enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t len,
+                                size_t *ret_used)
 {
     size_t used = 0;
     enum http_event event = HTTP_MORE;
@@ -363,7 +375,8 @@ enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t 
         refuse(p, STATUS_BAD_REQUEST, "", "more than one empty line before the request line");
     if (p->phase == PHASE_HEAD_IN) {
         p->phase = PHASE_BODY;
-        event = feed_llhttp(p, bytes, len, &used); /* also with no bytes: a request without a body ends here */
+        event = feed_llhttp(p, bytes, len,
+                            &used); /* also with no bytes: a request without a body ends here */
     }
     while (event == HTTP_MORE && used < len && p->phase != PHASE_REFUSED)
         event = feed_llhttp(p, bytes, len, &used);

@@ -12,9 +12,10 @@
 #include "server/byte_buffer.h"
 
 enum {
-    HTTP_TARGET_MAX = 1024,         /* bytes of a request target that are kept; a longer one matches no route */
-    HTTP_LINE_MAX = 8192,           /* the request line, and each header line */
-    HTTP_HEAD_MAX = 32768,          /* request line, headers and trailers together */
+    HTTP_TARGET_MAX =
+        1024, /* bytes of a request target that are kept; a longer one matches no route */
+    HTTP_LINE_MAX = 8192,  /* the request line, and each header line */
+    HTTP_HEAD_MAX = 32768, /* request line, headers and trailers together */
     HTTP_HEADERS_MAX = 100
 };
 
@@ -47,10 +48,18 @@ enum http_event {
     HTTP_MORE,    /* every byte is used; more are needed */
     HTTP_HEAD_IN, /* the head is complete; feed on for the body (with no bytes if there are none) */
     HTTP_WHOLE,   /* head and body are complete; http_parse_clear before the next request */
-    HTTP_REFUSED  /* the stream is of no use any more; status and why say what to answer before closing */
+    HTTP_REFUSED /* the stream is of no use any more; status and why say what to answer before closing */
 };
 
-enum http_phase { PHASE_START, PHASE_HEAD, PHASE_HEAD_IN, PHASE_BODY, PHASE_TRAILER, PHASE_WHOLE, PHASE_REFUSED };
+enum http_phase {
+    PHASE_START,
+    PHASE_HEAD,
+    PHASE_HEAD_IN,
+    PHASE_BODY,
+    PHASE_TRAILER,
+    PHASE_WHOLE,
+    PHASE_REFUSED
+};
 
 struct http_parse {
     llhttp_t llhttp;
@@ -78,7 +87,8 @@ void http_parse_release(struct http_parse *p);
 /* Ready for the next request on the same stream. */
 void http_parse_clear(struct http_parse *p);
 /* Uses up to len bytes, *ret_used of them, and says what has come of it. */
-enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t len, size_t *ret_used);
+enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t len,
+                                size_t *ret_used);
 /* True between requests: nothing of the next one's request line is here. */
 bool http_parse_is_idle(const struct http_parse *p);
 

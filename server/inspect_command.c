@@ -17,7 +17,8 @@ struct subject {
     enum kv_type kv_type;
 };
 
-static enum status pick_kernels(const struct options *options, struct kernels *ret_kernels, struct why *ret_why)
+static enum status pick_kernels(const struct options *options, struct kernels *ret_kernels,
+                                struct why *ret_why)
 {
     if (options->kernels_isa[0] != '\0')
         return kernels_pick_named(options->kernels_isa, ret_kernels, ret_why);
@@ -25,7 +26,8 @@ static enum status pick_kernels(const struct options *options, struct kernels *r
     return OK;
 }
 
-static enum status subject_init(struct subject *s, const char *path, const struct options *options, struct why *ret_why)
+static enum status subject_init(struct subject *s, const char *path, const struct options *options,
+                                struct why *ret_why)
 {
     uint8_t sha256[SHA256_BYTES];
     TRY(pick_kernels(options, &s->kernels, ret_why));
@@ -67,7 +69,8 @@ int inspect_command(size_t n_words, char *const *words)
     struct options_line line;
     struct subject subject = {0};
     struct why why = {0};
-    if (options_load(n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) != OK)
+    if (options_load(n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) !=
+        OK)
         return command_complain(&why);
     if (line.is_help)
         return command_print_help("inspect", extras, ARRAY_LEN(extras), true);

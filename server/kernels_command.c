@@ -12,14 +12,16 @@ static void print_sets(const struct kernels *kernels, bool is_masked)
     for (int i = 0; i < ISA_COUNT; i++)
         if ((available & (1u << i)) != 0)
             printf(" %s", isa_name((enum isa)i));
-    printf("\nhighest in use: %s (%s)\n\n", isa_name(kernels->isa), is_masked ? "by --isa or kernels.isa" : "the best there is");
+    printf("\nhighest in use: %s (%s)\n\n", isa_name(kernels->isa),
+           is_masked ? "by --isa or kernels.isa" : "the best there is");
 }
 
 static const char *reason(const struct kernels *kernels, size_t i, bool is_masked)
 {
     struct kernel_row row = kernels_row(i);
     if (kernels_row_is_chosen(kernels, i))
-        return row.isa == kernels->isa ? "chosen: the highest set in use" : "chosen: the highest set in use that has this operation";
+        return row.isa == kernels->isa ? "chosen: the highest set in use"
+                                       : "chosen: the highest set in use that has this operation";
     if (!row.available)
         return "this machine has not the features";
     return is_masked && row.isa > kernels->isa ? "masked" : "a higher set is chosen";
@@ -46,8 +48,8 @@ int kernels_command(size_t n_words, char *const *words)
     printf("  %-24s %-8s %-34s %s\n", "operation", "set", "function", "why");
     for (size_t i = 0; i < kernels_row_count(); i++) {
         struct kernel_row row = kernels_row(i);
-        printf("%c %-24s %-8s %-34s %s\n", kernels_row_is_chosen(&kernels, i) ? '*' : ' ', row.op, isa_name(row.isa),
-               row.function, reason(&kernels, i, is_masked));
+        printf("%c %-24s %-8s %-34s %s\n", kernels_row_is_chosen(&kernels, i) ? '*' : ' ', row.op,
+               isa_name(row.isa), row.function, reason(&kernels, i, is_masked));
     }
     return COMMAND_DONE;
 }

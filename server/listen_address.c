@@ -7,7 +7,8 @@
 
 static enum status refuse(const char *text, const char *wanted, struct why *ret_why)
 {
-    return why_set(ret_why, STATUS_BAD_OPTION, "server.listen", "server.listen is '%.200s': %s", text, wanted);
+    return why_set(ret_why, STATUS_BAD_OPTION, "server.listen", "server.listen is '%.200s': %s",
+                   text, wanted);
 }
 
 /* 0 to 65535 in one to five digits. */
@@ -26,7 +27,8 @@ static bool parse_v4(const char *host, uint16_t port, struct sockaddr_storage *r
     struct sockaddr_in *v4 = (struct sockaddr_in *)ret_address;
     v4->sin_family = AF_INET;
     v4->sin_port = htons(port);
-    return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4->sin_addr) == 1;
+    return inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &v4->sin_addr) ==
+           1;
 }
 
 static bool parse_v6(const char *host, uint16_t port, struct sockaddr_storage *ret_address)
@@ -37,9 +39,11 @@ static bool parse_v6(const char *host, uint16_t port, struct sockaddr_storage *r
     return inet_pton(AF_INET6, host, &v6->sin6_addr) == 1;
 }
 
-enum status listen_address_parse(const char *text, struct sockaddr_storage *ret_address, struct why *ret_why)
+enum status listen_address_parse(const char *text, struct sockaddr_storage *ret_address,
+                                 struct why *ret_why)
 {
-    static const char form[] = "HOST:PORT or [IPV6]:PORT is needed, with a number or 'localhost' as HOST";
+    static const char form[] =
+        "HOST:PORT or [IPV6]:PORT is needed, with a number or 'localhost' as HOST";
     char host[64];
     uint16_t port;
     const char *colon = strrchr(text, ':');
@@ -59,7 +63,8 @@ enum status listen_address_parse(const char *text, struct sockaddr_storage *ret_
     return is_good ? OK : refuse(text, form, ret_why);
 }
 
-void listen_address_print(const struct sockaddr_storage *address, char ret_text[LISTEN_ADDRESS_TEXT])
+void listen_address_print(const struct sockaddr_storage *address,
+                          char ret_text[LISTEN_ADDRESS_TEXT])
 {
     char host[INET6_ADDRSTRLEN] = "";
     if (address->ss_family == AF_INET6) {

@@ -10,8 +10,10 @@
 enum { LISTEN_ADDRESS_TEXT = 80 };
 
 /* HOST is an IPv4 number, "localhost", or in brackets an IPv6 number. BAD_OPTION, field server.listen. */
-enum status listen_address_parse(const char *text, struct sockaddr_storage *ret_address, struct why *ret_why) MUST_USE;
+enum status listen_address_parse(const char *text, struct sockaddr_storage *ret_address,
+                                 struct why *ret_why) MUST_USE;
 /* "127.0.0.1:8080" or "[::1]:8080". */
-void listen_address_print(const struct sockaddr_storage *address, char ret_text[LISTEN_ADDRESS_TEXT]);
+void listen_address_print(const struct sockaddr_storage *address,
+                          char ret_text[LISTEN_ADDRESS_TEXT]);
 
 #endif

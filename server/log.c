@@ -74,10 +74,12 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
     if (settings.is_json) {
         char escaped[2 * sizeof printable.text];
         escape(printable.text, escaped, sizeof escaped);
-        n = snprintf(line, sizeof line, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\",\"text\":\"%s\"}\n", when,
+        n = snprintf(line, sizeof line,
+                     "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\",\"text\":\"%s\"}\n", when,
                      level_names[level], event, escaped);
     } else {
-        n = snprintf(line, sizeof line, "%s %-5s %s: %s\n", when, level_names[level], event, printable.text);
+        n = snprintf(line, sizeof line, "%s %-5s %s: %s\n", when, level_names[level], event,
+                     printable.text);
     }
     ASSERT(n > 0 && (size_t)n < sizeof line);
     ssize_t written = write(settings.descriptor, line, (size_t)n);

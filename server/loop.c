@@ -30,7 +30,7 @@
 enum {
     BACKLOG = 1024,
     SWEEP_MS = 100,
-    FORCE_MS = 5000,        /* after a cancel, the time to tell the clients */
+    FORCE_MS = 5000,         /* after a cancel, the time to tell the clients */
     DESCRIPTORS_BESIDE = 128 /* files, epoll, pipes, and clients that are being turned away */
 };
 
@@ -51,7 +51,8 @@ struct loop {
 
 static enum status from_uv(int error, const char *what, struct why *ret_why)
 {
-    return why_set(ret_why, error == UV_ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "", "%s: %s", what, uv_strerror(error));
+    return why_set(ret_why, error == UV_ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "", "%s: %s", what,
+                   uv_strerror(error));
 }
 
 /* ---- the end ---- */
@@ -74,7 +75,8 @@ static void start_timer(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms, ui
 
 static void stop_if_over(struct loop *loop)
 {
-    bool is_over = loop->service->completions == NULL && connection_set_count(loop->connections) == 0;
+    bool is_over =
+        loop->service->completions == NULL && connection_set_count(loop->connections) == 0;
     if (loop->phase >= CLOSING && is_over)
         uv_stop(&loop->uv);
 }
@@ -101,10 +103,12 @@ static void enter(struct loop *loop, enum phase phase)
     if (was_open)
         close_door(loop);
     if (phase == CLOSING) {
-        log_event(LOG_LEVEL_INFO, "draining", "no new clients; %u requests go on", engine_active(loop->service->engine));
+        log_event(LOG_LEVEL_INFO, "draining", "no new clients; %u requests go on",
+                  engine_active(loop->service->engine));
         start_timer(&loop->stage, on_stage, o->server_drain_timeout_ms, 0);
     } else if (phase == CANCELLING) {
-        log_event(LOG_LEVEL_INFO, "cancelling", "%u requests", engine_active(loop->service->engine));
+        log_event(LOG_LEVEL_INFO, "cancelling", "%u requests",
+                  engine_active(loop->service->engine));
         completion_cancel_all(loop->service);
         start_timer(&loop->stage, on_stage, FORCE_MS, FORCE_MS);
     } else {
@@ -188,8 +192,9 @@ static enum status raise_limit(uint32_t needed, struct why *ret_why)
     if (limit.rlim_cur >= needed)
         return OK;
     return why_set(ret_why, STATUS_BAD_OPTION, "server.connections_max",
-                   "server.connections_max needs %u descriptors and the system allows %llu: lower it or raise the limit", needed,
-                   (unsigned long long)limit.rlim_max);
+                   "server.connections_max needs %u descriptors and the system allows %llu: lower "
+                   "it or raise the limit",
+                   needed, (unsigned long long)limit.rlim_max);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -234,7 +239,8 @@ static enum status start_workers(struct loop *loop, struct why *ret_why)
 {
     uv_work_t work;
     if (getenv("UV_THREADPOOL_SIZE") == NULL)
-        setenv("UV_THREADPOOL_SIZE", "2", 1); /* they parse and tokenise large bodies; the cores are the engine's */
+        setenv("UV_THREADPOOL_SIZE", "2",
+               1); /* they parse and tokenise large bodies; the cores are the engine's */
     int error = uv_queue_work(&loop->uv, &work, do_nothing, on_nothing_done);
     if (error == 0)
         uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -243,11 +249,13 @@ static enum status start_workers(struct loop *loop, struct why *ret_why)
 
 static int init_handles(struct loop *loop)
 {
-    uv_handle_t *handles[] = {(uv_handle_t *)&loop->listener, (uv_handle_t *)&loop->wake,  (uv_handle_t *)&loop->on_term,
-                              (uv_handle_t *)&loop->on_int,   (uv_handle_t *)&loop->sweep, (uv_handle_t *)&loop->stage};
-    int errors[] = {uv_tcp_init(&loop->uv, &loop->listener),   uv_async_init(&loop->uv, &loop->wake, on_wake),
-                    uv_signal_init(&loop->uv, &loop->on_term), uv_signal_init(&loop->uv, &loop->on_int),
-                    uv_timer_init(&loop->uv, &loop->sweep),    uv_timer_init(&loop->uv, &loop->stage)};
+    uv_handle_t *handles[] = {(uv_handle_t *)&loop->listener, (uv_handle_t *)&loop->wake,
+                              (uv_handle_t *)&loop->on_term,  (uv_handle_t *)&loop->on_int,
+                              (uv_handle_t *)&loop->sweep,    (uv_handle_t *)&loop->stage};
+    int errors[] = {
+        uv_tcp_init(&loop->uv, &loop->listener),   uv_async_init(&loop->uv, &loop->wake, on_wake),
+        uv_signal_init(&loop->uv, &loop->on_term), uv_signal_init(&loop->uv, &loop->on_int),
+        uv_timer_init(&loop->uv, &loop->sweep),    uv_timer_init(&loop->uv, &loop->stage)};
     for (size_t i = 0; i < ARRAY_LEN(handles); i++)
         handles[i]->data = loop;
     for (size_t i = 0; i < ARRAY_LEN(errors); i++)
@@ -316,9 +324,11 @@ enum status loop_bind(struct loop *loop, const char *address, struct why *ret_wh
     TRY(listen_address_parse(address, &bound, ret_why));
     int error = uv_tcp_bind(&loop->listener, (const struct sockaddr *)&bound, 0);
     if (error == 0)
-        error = uv_tcp_getsockname(&loop->listener, (struct sockaddr *)&bound, &len); /* a taken port shows here */
+        error = uv_tcp_getsockname(&loop->listener, (struct sockaddr *)&bound,
+                                   &len); /* a taken port shows here */
     if (error != 0)
-        return why_set(ret_why, STATUS_IO, "server.listen", "server.listen is '%.200s': %s", address, uv_strerror(error));
+        return why_set(ret_why, STATUS_IO, "server.listen", "server.listen is '%.200s': %s",
+                       address, uv_strerror(error));
     char text[LISTEN_ADDRESS_TEXT];
     listen_address_print(&bound, text);
     snprintf(loop->url, sizeof loop->url, "http://%s", text);

@@ -33,7 +33,8 @@ void metrics_answer(struct connection *c)
     const struct service *service = connection_service(c);
     struct engine_stats engine;
     struct byte_buffer text;
-    bool is_openmetrics = strstr(connection_head(c)->accept.text, "application/openmetrics-text") != NULL;
+    bool is_openmetrics =
+        strstr(connection_head(c)->accept.text, "application/openmetrics-text") != NULL;
     struct metrics_about about = {.model_name = service->model_name,
                                   .generation = service->generation,
                                   .page_tokens = PAGE_TOKENS,

@@ -18,44 +18,51 @@ struct printer {
 };
 
 /* A metric's family name in TYPE and HELP: OpenMetrics leaves a counter's _total to its samples. */
-static void family(const struct printer *p, const char *prefix, const char *name, const char *type, const char *suffix,
-                   const char *prose)
+static void family(const struct printer *p, const char *prefix, const char *name, const char *type,
+                   const char *suffix, const char *prose)
 {
     const char *end = p->is_openmetrics && strcmp(suffix, "_total") == 0 ? "" : suffix;
-    byte_buffer_format(p->out, "# HELP %s%s%s %s\n# TYPE %s%s%s %s\n", prefix, name, end, prose, prefix, name, end, type);
+    byte_buffer_format(p->out, "# HELP %s%s%s %s\n# TYPE %s%s%s %s\n", prefix, name, end, prose,
+                       prefix, name, end, type);
 }
 
-static void print_stat(const struct printer *p, enum stat_kind kind, const char *name, uint64_t value, const char *prose)
+static void print_stat(const struct printer *p, enum stat_kind kind, const char *name,
+                       uint64_t value, const char *prose)
 {
     const char *suffix = kind == COUNTER ? "_total" : "";
     family(p, "foldkv_", name, kind == COUNTER ? "counter" : "gauge", suffix, prose);
     byte_buffer_format(p->out, "foldkv_%s%s %" PRIu64 "\n", name, suffix, value);
 }
 
-static void print_histogram(const struct printer *p, const char *prefix, const char *name, const struct histogram *h,
-                            const char *prose)
+static void print_histogram(const struct printer *p, const char *prefix, const char *name,
+                            const struct histogram *h, const char *prose)
 {
     uint64_t below = 0;
     family(p, prefix, name, "histogram", "_seconds", prose);
     for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
         below += h->buckets[i];
-        byte_buffer_format(p->out, "%s%s_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", prefix, name, histogram_bounds[i], below);
+        byte_buffer_format(p->out, "%s%s_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", prefix, name,
+                           histogram_bounds[i], below);
     }
-    byte_buffer_format(p->out, "%s%s_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n%s%s_seconds_sum %.9g\n%s%s_seconds_count %" PRIu64 "\n",
+    byte_buffer_format(p->out,
+                       "%s%s_seconds_bucket{le=\"+Inf\"} %" PRIu64
+                       "\n%s%s_seconds_sum %.9g\n%s%s_seconds_count %" PRIu64 "\n",
                        prefix, name, h->count, prefix, name, h->sum_s, prefix, name, h->count);
 }
 
 /* Every status code that was answered. */
-static void print_http_responses(const struct printer *p, const struct server_stats *s, const char *label, const char *prose)
+static void print_http_responses(const struct printer *p, const struct server_stats *s,
+                                 const char *label, const char *prose)
 {
     family(p, "foldkv_", "http_responses", "counter", "_total", prose);
     for (size_t i = 0; i < ARRAY_LEN(s->http_responses); i++)
         if (s->http_responses[i] > 0)
-            byte_buffer_format(p->out, "foldkv_http_responses_total{%s=\"%zu\"} %" PRIu64 "\n", label,
-                               i + SERVER_STATS_CODE_LEAST, s->http_responses[i]);
+            byte_buffer_format(p->out, "foldkv_http_responses_total{%s=\"%zu\"} %" PRIu64 "\n",
+                               label, i + SERVER_STATS_CODE_LEAST, s->http_responses[i]);
 }
 
-static void print_completions(const struct printer *p, const struct server_stats *s, const char *label, const char *prose)
+static void print_completions(const struct printer *p, const struct server_stats *s,
+                              const char *label, const char *prose)
 {
     family(p, "foldkv_", "completions", "counter", "_total", prose);
     for (int i = 0; i < OUTCOME_COUNT; i++)
@@ -63,7 +70,8 @@ static void print_completions(const struct printer *p, const struct server_stats
                            completion_outcome_name((enum completion_outcome)i), s->completions[i]);
 }
 
-static void print_tables(const struct printer *p, const struct engine_stats *engine, const struct server_stats *server)
+static void print_tables(const struct printer *p, const struct engine_stats *engine,
+                         const struct server_stats *server)
 {
 #define STAT(kind, name, unit, prose) print_stat(p, kind, #name, engine->name, prose);
 #include "sched/engine_stats.def"
@@ -89,19 +97,23 @@ static void label_value(struct byte_buffer *out, const char *text)
 
 static void print_about(const struct printer *p, const struct metrics_about *about)
 {
-    family(p, "foldkv_", "build_info", "gauge", "", "1, with the version, the model and its generation as labels.");
+    family(p, "foldkv_", "build_info", "gauge", "",
+           "1, with the version, the model and its generation as labels.");
     byte_buffer_text(p->out, "foldkv_build_info{version=\"" FOLDKV_VERSION "\",model=\"");
     label_value(p->out, about->model_name);
     byte_buffer_format(p->out, "\",generation=\"%s\"} 1\n", about->generation);
-    family(p, "process_", "start_time", "gauge", "_seconds", "Start time of the process since the Unix epoch.");
+    family(p, "process_", "start_time", "gauge", "_seconds",
+           "Start time of the process since the Unix epoch.");
     byte_buffer_format(p->out, "process_start_time_seconds %" PRIu64 "\n", about->process_start_s);
     family(p, "process_", "resident_memory", "gauge", "_bytes", "Resident memory.");
-    byte_buffer_format(p->out, "process_resident_memory_bytes %" PRIu64 "\n", about->resident_bytes);
+    byte_buffer_format(p->out, "process_resident_memory_bytes %" PRIu64 "\n",
+                       about->resident_bytes);
     family(p, "process_", "open_fds", "gauge", "", "Open file descriptors.");
     byte_buffer_format(p->out, "process_open_fds %u\n", about->open_descriptors);
 }
 
-static void print_value(const struct printer *p, const char *name, const char *type, const char *prose, double value)
+static void print_value(const struct printer *p, const char *name, const char *type,
+                        const char *prose, double value)
 {
     const char *suffix = strcmp(type, "counter") == 0 ? "_total" : "";
     family(p, "vllm:", name, type, suffix, prose);
@@ -109,27 +121,36 @@ static void print_value(const struct printer *p, const char *name, const char *t
 }
 
 /* The names that routers and dashboards hard-code. */
-static void print_compatible(const struct printer *p, const struct engine_stats *e, const struct server_stats *s,
-                             const struct metrics_about *about)
+static void print_compatible(const struct printer *p, const struct engine_stats *e,
+                             const struct server_stats *s, const struct metrics_about *about)
 {
     double usage = e->blocks_total > 0 ? (double)e->blocks_used / (double)e->blocks_total : 0;
-    print_value(p, "num_requests_running", "gauge", "As foldkv_requests_running.", (double)e->requests_running);
-    print_value(p, "num_requests_waiting", "gauge", "As foldkv_requests_waiting.", (double)e->requests_waiting);
-    print_value(p, "kv_cache_usage_perc", "gauge", "foldkv_blocks_used over foldkv_blocks_total, 0 to 1.", usage);
+    print_value(p, "num_requests_running", "gauge", "As foldkv_requests_running.",
+                (double)e->requests_running);
+    print_value(p, "num_requests_waiting", "gauge", "As foldkv_requests_waiting.",
+                (double)e->requests_waiting);
+    print_value(p, "kv_cache_usage_perc", "gauge",
+                "foldkv_blocks_used over foldkv_blocks_total, 0 to 1.", usage);
     print_value(p, "gpu_cache_usage_perc", "gauge", "The same under its older name.", usage);
-    print_value(p, "prefix_cache_queries", "counter", "As foldkv_prefix_lookup_tokens_total.", (double)e->prefix_lookup_tokens);
-    print_value(p, "prefix_cache_hits", "counter", "As foldkv_prefix_hit_tokens_total.", (double)e->prefix_hit_tokens);
-    family(p, "vllm:", "cache_config_info", "gauge", "", "1, with the block size and the number of blocks as labels.");
-    byte_buffer_format(p->out, "vllm:cache_config_info{block_size=\"%u\",num_gpu_blocks=\"%" PRIu64 "\"} 1\n", about->page_tokens,
-                       e->blocks_total);
-    print_histogram(p, "vllm:", "time_to_first_token", &s->time_to_first_token, "As foldkv_time_to_first_token_seconds.");
-    print_histogram(p, "vllm:", "e2e_request_latency", &s->request_time, "As foldkv_request_time_seconds.");
+    print_value(p, "prefix_cache_queries", "counter", "As foldkv_prefix_lookup_tokens_total.",
+                (double)e->prefix_lookup_tokens);
+    print_value(p, "prefix_cache_hits", "counter", "As foldkv_prefix_hit_tokens_total.",
+                (double)e->prefix_hit_tokens);
+    family(p, "vllm:", "cache_config_info", "gauge", "",
+           "1, with the block size and the number of blocks as labels.");
+    byte_buffer_format(
+        p->out, "vllm:cache_config_info{block_size=\"%u\",num_gpu_blocks=\"%" PRIu64 "\"} 1\n",
+        about->page_tokens, e->blocks_total);
+    print_histogram(p, "vllm:", "time_to_first_token", &s->time_to_first_token,
+                    "As foldkv_time_to_first_token_seconds.");
+    print_histogram(p, "vllm:", "e2e_request_latency", &s->request_time,
+                    "As foldkv_request_time_seconds.");
     print_histogram(p, "vllm:", "request_time_per_output_token", &s->time_per_output_token,
                     "As foldkv_time_per_output_token_seconds.");
 }
 
-void metrics_text(const struct engine_stats *engine, const struct server_stats *server, const struct metrics_about *about,
-                  bool is_openmetrics, struct byte_buffer *text)
+void metrics_text(const struct engine_stats *engine, const struct server_stats *server,
+                  const struct metrics_about *about, bool is_openmetrics, struct byte_buffer *text)
 {
     struct printer p = {text, is_openmetrics};
     print_tables(&p, engine, server);
@@ -144,32 +165,45 @@ static const char *kind_name(enum stat_kind kind)
     return kind == COUNTER ? "counter" : "gauge";
 }
 
-static void reference_row(struct byte_buffer *out, const char *name, const char *suffix, const char *type, const char *unit,
-                          const char *prose)
+static void reference_row(struct byte_buffer *out, const char *name, const char *suffix,
+                          const char *type, const char *unit, const char *prose)
 {
     byte_buffer_format(out, "| `foldkv_%s%s` | %s | %s | %s |\n", name, suffix, type, unit, prose);
 }
 
 void metrics_reference(struct byte_buffer *out)
 {
-    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def` and `server/server_stats.def` by `foldkv help metrics`; not "
-                          "edited by hand.\n\n`GET /metrics` prints them as Prometheus text 0.0.4, or as OpenMetrics 1.0 where "
-                          "`Accept` asks for\n`application/openmetrics-text`. At every moment\n\n    requests_admitted = requests_finished "
-                          "+ requests_aborted + requests_failed + requests_running + requests_waiting\n\n## The engine\n\n"
+    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def` and "
+                          "`server/server_stats.def` by `foldkv help metrics`; not "
+                          "edited by hand.\n\n`GET /metrics` prints them as Prometheus text 0.0.4, "
+                          "or as OpenMetrics 1.0 where "
+                          "`Accept` asks for\n`application/openmetrics-text`. At every moment\n\n  "
+                          "  requests_admitted = requests_finished "
+                          "+ requests_aborted + requests_failed + requests_running + "
+                          "requests_waiting\n\n## The engine\n\n"
                           "| name | type | unit | meaning |\n|---|---|---|---|\n");
-#define STAT(kind, name, unit, prose) reference_row(out, #name, kind == COUNTER ? "_total" : "", kind_name(kind), unit, prose);
+#define STAT(kind, name, unit, prose)                                                              \
+    reference_row(out, #name, kind == COUNTER ? "_total" : "", kind_name(kind), unit, prose);
 #include "sched/engine_stats.def"
-    byte_buffer_text(out, "\n## The server\n\n| name | type | unit | meaning |\n|---|---|---|---|\n");
+    byte_buffer_text(out,
+                     "\n## The server\n\n| name | type | unit | meaning |\n|---|---|---|---|\n");
 #define HISTOGRAM(name, prose) reference_row(out, #name, "_seconds", "histogram", "seconds", prose);
-#define LABELLED(name, label, prose) reference_row(out, #name, "_total{" label "=}", "counter", "", prose);
+#define LABELLED(name, label, prose)                                                               \
+    reference_row(out, #name, "_total{" label "=}", "counter", "", prose);
 #include "server/server_stats.def"
 #undef STAT
 #undef HISTOGRAM
 #undef LABELLED
-    byte_buffer_text(out, "\nBeside them: `foldkv_build_info` and `process_start_time_seconds`, `process_resident_memory_bytes`, "
-                          "`process_open_fds`.\n\n## Names that routers and dashboards expect\n\n`vllm:num_requests_running`, "
-                          "`vllm:num_requests_waiting`, `vllm:kv_cache_usage_perc`, `vllm:gpu_cache_usage_perc`,\n"
-                          "`vllm:cache_config_info{block_size,num_gpu_blocks}`, `vllm:prefix_cache_queries_total`, "
-                          "`vllm:prefix_cache_hits_total`,\n`vllm:time_to_first_token_seconds`, `vllm:e2e_request_latency_seconds`, "
-                          "`vllm:request_time_per_output_token_seconds` repeat\nthe figures above under those names.\n");
+    byte_buffer_text(
+        out,
+        "\nBeside them: `foldkv_build_info` and `process_start_time_seconds`, "
+        "`process_resident_memory_bytes`, "
+        "`process_open_fds`.\n\n## Names that routers and dashboards "
+        "expect\n\n`vllm:num_requests_running`, "
+        "`vllm:num_requests_waiting`, `vllm:kv_cache_usage_perc`, `vllm:gpu_cache_usage_perc`,\n"
+        "`vllm:cache_config_info{block_size,num_gpu_blocks}`, `vllm:prefix_cache_queries_total`, "
+        "`vllm:prefix_cache_hits_total`,\n`vllm:time_to_first_token_seconds`, "
+        "`vllm:e2e_request_latency_seconds`, "
+        "`vllm:request_time_per_output_token_seconds` repeat\nthe figures above under those "
+        "names.\n");
 }

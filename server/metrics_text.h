@@ -20,8 +20,8 @@ struct metrics_about {
 };
 
 /* text->failed tells of want of memory. */
-void metrics_text(const struct engine_stats *engine, const struct server_stats *server, const struct metrics_about *about,
-                  bool is_openmetrics, struct byte_buffer *text);
+void metrics_text(const struct engine_stats *engine, const struct server_stats *server,
+                  const struct metrics_about *about, bool is_openmetrics, struct byte_buffer *text);
 /* docs/metrics.md. */
 void metrics_reference(struct byte_buffer *text);
 

@@ -9,9 +9,9 @@
 
 static json_t *model_object(const struct service *service)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:I}", "id", service->model_name, "object", "model", "created",
-                     (json_int_t)service->created_s, "owned_by", "foldkv", "max_model_len",
-                     (json_int_t)engine_context(service->engine));
+    return json_pack("{s:s, s:s, s:I, s:s, s:I}", "id", service->model_name, "object", "model",
+                     "created", (json_int_t)service->created_s, "owned_by", "foldkv",
+                     "max_model_len", (json_int_t)engine_context(service->engine));
 }
 
 /* Prints and lets go of object, which may be NULL. */
@@ -28,7 +28,8 @@ static void answer_object(struct connection *c, json_t *object)
 
 void models_answer(struct connection *c)
 {
-    answer_object(c, json_pack("{s:s, s:[o]}", "object", "list", "data", model_object(connection_service(c))));
+    answer_object(c, json_pack("{s:s, s:[o]}", "object", "list", "data",
+                               model_object(connection_service(c))));
 }
 
 bool models_decode_path(char *text)
@@ -59,6 +60,7 @@ void models_answer_one(struct connection *c)
         answer_object(c, model_object(service));
         return;
     }
-    (void)why_set(&why, STATUS_MODEL_NOT_FOUND, "model", "the model '%.100s' is not served; '%s' is", id, service->model_name);
+    (void)why_set(&why, STATUS_MODEL_NOT_FOUND, "model",
+                  "the model '%.100s' is not served; '%s' is", id, service->model_name);
     response_error(c, STATUS_MODEL_NOT_FOUND, &why);
 }

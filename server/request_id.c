@@ -14,15 +14,18 @@ static uint64_t spread(uint64_t x)
 
 static bool is_well_formed(const char *text)
 {
-    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+=@");
+    size_t len =
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+=@");
     return len > 0 && text[len] == '\0';
 }
 
-void request_id_choose(const struct http_head *head, uint64_t seed, uint64_t *n_ids, char ret_id[REQUEST_ID_BYTES])
+void request_id_choose(const struct http_head *head, uint64_t seed, uint64_t *n_ids,
+                       char ret_id[REQUEST_ID_BYTES])
 {
     uint64_t n = ++*n_ids;
     if (head->request_id.has && !head->request_id.is_long && is_well_formed(head->request_id.text))
         snprintf(ret_id, REQUEST_ID_BYTES, "%s", head->request_id.text);
     else
-        snprintf(ret_id, REQUEST_ID_BYTES, "%016" PRIx64 "%016" PRIx64, spread(seed), spread(seed + n));
+        snprintf(ret_id, REQUEST_ID_BYTES, "%016" PRIx64 "%016" PRIx64, spread(seed),
+                 spread(seed + n));
 }

@@ -8,6 +8,7 @@
 enum { REQUEST_ID_BYTES = 129 };
 
 /* seed makes ids of two runs differ; *n_ids counts those made. */
-void request_id_choose(const struct http_head *head, uint64_t seed, uint64_t *n_ids, char ret_id[REQUEST_ID_BYTES]);
+void request_id_choose(const struct http_head *head, uint64_t seed, uint64_t *n_ids,
+                       char ret_id[REQUEST_ID_BYTES]);
 
 #endif

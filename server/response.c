@@ -61,15 +61,17 @@ static void write_head(struct connection *c, int http_status, const char *conten
     const struct service *service = connection_service(c);
     char text[HEAD_BYTES];
     bool is_kept = connection_is_kept(c);
-    const char *connection = !is_kept                    ? "Connection: close\r\n"
+    const char *connection = !is_kept                   ? "Connection: close\r\n"
                              : head->minor_version == 0 ? "Connection: keep-alive\r\n"
                                                         : "";
-    int n = snprintf(text, sizeof text, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s", http_status, reason(http_status),
-                     http_date(), content_type, connection);
+    int n = snprintf(text, sizeof text, "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: %s\r\n%s",
+                     http_status, reason(http_status), http_date(), content_type, connection);
     if (connection_request_id(c)[0] != '\0')
-        n += snprintf(text + n, sizeof text - (size_t)n, "x-request-id: %s\r\n", connection_request_id(c));
+        n += snprintf(text + n, sizeof text - (size_t)n, "x-request-id: %s\r\n",
+                      connection_request_id(c));
     if (service->generation[0] != '\0')
-        n += snprintf(text + n, sizeof text - (size_t)n, "x-foldkv-generation: %s\r\n", service->generation);
+        n += snprintf(text + n, sizeof text - (size_t)n, "x-foldkv-generation: %s\r\n",
+                      service->generation);
     ASSERT(n > 0 && (size_t)n < sizeof text);
     connection_write(c, text, (size_t)n);
 }
@@ -89,8 +91,9 @@ static void log_answer(struct connection *c, int http_status)
 {
     const struct http_head *head = connection_head(c);
     if (log_is_on(LOG_LEVEL_DEBUG))
-        log_event(LOG_LEVEL_DEBUG, "answer", "%s %s %s %d", connection_request_id(c), head->method != NULL ? head->method : "-",
-                  head->path != NULL ? head->path : "-", http_status);
+        log_event(LOG_LEVEL_DEBUG, "answer", "%s %s %s %d", connection_request_id(c),
+                  head->method != NULL ? head->method : "-", head->path != NULL ? head->path : "-",
+                  http_status);
 }
 
 static void finish(struct connection *c, int http_status, const void *body, size_t len)
@@ -104,7 +107,8 @@ static void finish(struct connection *c, int http_status, const void *body, size
     connection_end(c);
 }
 
-void response_whole(struct connection *c, int http_status, const char *content_type, const void *body, size_t len)
+void response_whole(struct connection *c, int http_status, const char *content_type,
+                    const void *body, size_t len)
 {
     connection_begin(c, http_status);
     write_head(c, http_status, content_type);
@@ -124,7 +128,8 @@ void response_error(struct connection *c, enum status status, const struct why *
     connection_begin(c, http_status);
     write_head(c, http_status, "application/json");
     if (status_is_retryable(status)) {
-        snprintf(header, sizeof header, "Retry-After: %u\r\n", retry_after_s(connection_service(c)));
+        snprintf(header, sizeof header, "Retry-After: %u\r\n",
+                 retry_after_s(connection_service(c)));
         write_text(c, header);
     }
     if (status == STATUS_METHOD_NOT_ALLOWED) {
@@ -141,7 +146,8 @@ void response_stream_begin(struct connection *c, const char *content_type)
         connection_set_not_kept(c);
     connection_begin(c, HTTP_STATUS_OK);
     write_head(c, HTTP_STATUS_OK, content_type);
-    write_text(c, is_chunked ? "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n" : "Cache-Control: no-cache\r\n\r\n");
+    write_text(c, is_chunked ? "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
+                             : "Cache-Control: no-cache\r\n\r\n");
     log_answer(c, HTTP_STATUS_OK);
 }
 

@@ -8,7 +8,8 @@
 #include "server/connection.h"
 
 /* The whole answer; the body is copied. */
-void response_whole(struct connection *c, int http_status, const char *content_type, const void *body, size_t len);
+void response_whole(struct connection *c, int http_status, const char *content_type,
+                    const void *body, size_t len);
 void response_json(struct connection *c, const char *json, size_t len);
 /* {"error": ...} with the status's HTTP code; Retry-After where trying again may help, in seconds from the engine's queue. why may
  * be NULL. */

@@ -6,8 +6,8 @@
 #include "server/connection.h"
 
 struct route {
-    const char *path;     /* whole, or if it ends with '/', the beginning of one that goes on */
-    bool takes_json;      /* POST with a JSON body; else GET and HEAD */
+    const char *path; /* whole, or if it ends with '/', the beginning of one that goes on */
+    bool takes_json;  /* POST with a JSON body; else GET and HEAD */
     void (*answer)(struct connection *c);
 };
 

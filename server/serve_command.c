@@ -37,7 +37,8 @@ static uint32_t core_count(void)
 static enum status make_engine(struct parts *p, const struct gguf *gguf, struct why *ret_why)
 {
     const struct options *o = &p->service.options;
-    struct engine_options e = {.n_threads = o->server_threads > 0 ? o->server_threads : core_count(),
+    struct engine_options e = {.n_threads =
+                                   o->server_threads > 0 ? o->server_threads : core_count(),
                                .running_max = o->engine_running_max,
                                .queue_max = o->engine_queue_max,
                                .queue_tokens_max = o->engine_queue_tokens_max,
@@ -82,7 +83,8 @@ static enum status load(struct parts *p, const char *path, struct why *ret_why)
     return OK;
 }
 
-static enum status start(struct parts *p, const char *path, const char **ret_url, struct why *ret_why)
+static enum status start(struct parts *p, const char *path, const char **ret_url,
+                         struct why *ret_why)
 {
     uint64_t seeds[2];
     if (getrandom(seeds, sizeof seeds, 0) != sizeof seeds)
@@ -101,8 +103,10 @@ static void announce(const struct parts *p, const char *url)
     const struct service *s = &p->service;
     printf("ready %s\n", url);
     fflush(stdout);
-    log_event(LOG_LEVEL_INFO, "ready", "%s serves %s, generation %s, context %u, pages for %llu tokens", url, s->model_name,
-              s->generation, engine_context(s->engine), (unsigned long long)engine_pool_tokens(s->engine));
+    log_event(LOG_LEVEL_INFO, "ready",
+              "%s serves %s, generation %s, context %u, pages for %llu tokens", url, s->model_name,
+              s->generation, engine_context(s->engine),
+              (unsigned long long)engine_pool_tokens(s->engine));
     if (!service_notify("READY=1"))
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");
 }
@@ -144,6 +148,7 @@ int serve_command(size_t n_words, char *const *words)
         return command_print_help("serve", NULL, 0, true);
     if (line.n_positionals != 1)
         return command_misused("serve", "serve takes one model file");
-    log_init(parts.service.options.server_log_format, parts.service.options.server_log_level, STDERR_FILENO);
+    log_init(parts.service.options.server_log_format, parts.service.options.server_log_level,
+             STDERR_FILENO);
     return run(&parts, line.positionals[0]);
 }

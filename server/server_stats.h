@@ -8,7 +8,14 @@
 enum { SERVER_STATS_CODE_LEAST = 100, SERVER_STATS_CODE_MOST = 599 };
 
 /* The value of the label of foldkv_completions. */
-enum completion_outcome { OUTCOME_STOP, OUTCOME_LENGTH, OUTCOME_CANCELLED, OUTCOME_ERROR, OUTCOME_REFUSED, OUTCOME_COUNT };
+enum completion_outcome {
+    OUTCOME_STOP,
+    OUTCOME_LENGTH,
+    OUTCOME_CANCELLED,
+    OUTCOME_ERROR,
+    OUTCOME_REFUSED,
+    OUTCOME_COUNT
+};
 const char *completion_outcome_name(enum completion_outcome outcome);
 
 struct server_stats {

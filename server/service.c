@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/service.h"
 
-enum status service_check_model(const struct service *service, struct slice asked, struct why *ret_why)
+enum status service_check_model(const struct service *service, struct slice asked,
+                                struct why *ret_why)
 {
     enum { SHOWN_MAX = 100 };
     const char *name = service->model_name;
-    if (asked.bytes == NULL || (asked.len == strlen(name) && memcmp(asked.bytes, name, asked.len) == 0))
+    if (asked.bytes == NULL ||
+        (asked.len == strlen(name) && memcmp(asked.bytes, name, asked.len) == 0))
         return OK;
-    return why_set(ret_why, STATUS_MODEL_NOT_FOUND, "model", "the model '%.*s' is not served; '%s' is",
+    return why_set(ret_why, STATUS_MODEL_NOT_FOUND, "model",
+                   "the model '%.*s' is not served; '%s' is",
                    (int)(asked.len < SHOWN_MAX ? asked.len : SHOWN_MAX), asked.bytes, name);
 }

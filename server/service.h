@@ -29,6 +29,7 @@ struct service {
 };
 
 /* OK for the served name and for none (bytes NULL); else MODEL_NOT_FOUND with both names. Any thread. */
-enum status service_check_model(const struct service *service, struct slice asked, struct why *ret_why) MUST_USE;
+enum status service_check_model(const struct service *service, struct slice asked,
+                                struct why *ret_why) MUST_USE;
 
 #endif

@@ -22,7 +22,8 @@ bool service_notify(const char *state)
     if (fd < 0)
         return false;
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-    bool is_sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size) >= 0;
+    bool is_sent =
+        sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size) >= 0;
     close(fd);
     return is_sent;
 }

@@ -59,9 +59,11 @@ static enum status detokenize(struct job *job)
     if (s == OK)
         s = service_check_model(job->service, asked->model, &job->why);
     if (s == OK)
-        s = tokenizer_decode(job->service->tokenizer, asked->tokens, asked->n_tokens, &text, &job->why);
+        s = tokenizer_decode(job->service->tokenizer, asked->tokens, asked->n_tokens, &text,
+                             &job->why);
     if (s == OK)
-        s = detokenize_reply((struct slice){text.bytes != NULL ? text.bytes : "", text.len}, &job->json, &job->len);
+        s = detokenize_reply((struct slice){text.bytes != NULL ? text.bytes : "", text.len},
+                             &job->json, &job->len);
     byte_buffer_release(&text);
     detokenize_request_free(&asked);
     return s;
@@ -113,7 +115,8 @@ static void answer(struct connection *c, enum status (*work)(struct job *job))
         response_error(c, STATUS_NO_MEMORY, NULL);
         return;
     }
-    *job = (struct job){.magic = JOB_MAGIC, .connection = c, .service = connection_service(c), .work = work};
+    *job = (struct job){
+        .magic = JOB_MAGIC, .connection = c, .service = connection_service(c), .work = work};
     job->context = engine_context(job->service->engine);
     job->uv_work.data = job;
     connection_take_body(c, &job->body);

@@ -29,7 +29,7 @@ enum { ARGUMENTS_MAX = 40, READY_SECONDS = 120, STOP_SECONDS = 60 };
 
 struct daemon {
     pid_t pid;
-    int out;  /* read end of its stdout */
+    int out;   /* read end of its stdout */
     FILE *err; /* its stderr, shared file offset apart */
     int port;
     bool is_reaped;
@@ -107,7 +107,8 @@ static void read_ready_line(struct daemon *d, char *line, size_t size)
             continue;
         ck_assert_msg(len + 1 < size, "the ready line is too long");
         ssize_t n = read(d->out, line + len, 1);
-        ck_assert_msg(n == 1, "the daemon ended before it was ready; stderr:\n%s", daemon_stderr(d));
+        ck_assert_msg(n == 1, "the daemon ended before it was ready; stderr:\n%s",
+                      daemon_stderr(d));
         len++;
     }
     line[len - 1] = '\0';
@@ -121,7 +122,8 @@ struct daemon *daemon_start_program(const char *const arguments[])
     char line[128];
     read_ready_line(d, line, sizeof line);
     int used = 0;
-    ck_assert_msg(sscanf(line, "ready http://127.0.0.1:%d%n", &d->port, &used) == 1 && line[used] == '\0',
+    ck_assert_msg(sscanf(line, "ready http://127.0.0.1:%d%n", &d->port, &used) == 1 &&
+                      line[used] == '\0',
                   "the ready line is '%s'", line);
     ck_assert_int_gt(d->port, 0);
     snprintf(d->url, sizeof d->url, "http://127.0.0.1:%d", d->port);
@@ -130,8 +132,9 @@ struct daemon *daemon_start_program(const char *const arguments[])
 
 struct daemon *daemon_start(const char *model, const char *const flags[])
 {
-    const char *arguments[ARGUMENTS_MAX] = {daemon_binary(), "serve", model != NULL ? model : daemon_model(),
-                                            "--listen", "127.0.0.1:0"};
+    const char *arguments[ARGUMENTS_MAX] = {daemon_binary(), "serve",
+                                            model != NULL ? model : daemon_model(), "--listen",
+                                            "127.0.0.1:0"};
     size_t n = 5;
     for (size_t i = 0; flags != NULL && flags[i] != NULL; i++) {
         ck_assert_uint_lt(n + 1, ARRAY_LEN(arguments));
@@ -233,15 +236,17 @@ int daemon_wait(struct daemon *d, int seconds)
 {
     if (!reap_until(d, now_ms() + (uint64_t)daemon_seconds(seconds) * 1000)) {
         kill(d->pid, SIGKILL);
-        ck_abort_msg("the daemon did not end within %d s; stderr:\n%s", daemon_seconds(seconds), daemon_stderr(d));
+        ck_abort_msg("the daemon did not end within %d s; stderr:\n%s", daemon_seconds(seconds),
+                     daemon_stderr(d));
     }
     return d->exit_code;
 }
 
 static void require_clean(const char *err)
 {
-    static const char *const words[] = {"AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "MemorySanitizer",
-                                        "UndefinedBehaviorSanitizer", "runtime error:", "assertion failed"};
+    static const char *const words[] = {
+        "AddressSanitizer",           "LeakSanitizer",  "ThreadSanitizer", "MemorySanitizer",
+        "UndefinedBehaviorSanitizer", "runtime error:", "assertion failed"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         ck_assert_msg(strstr(err, words[i]) == NULL, "stderr has '%s':\n%s", words[i], err);
 }
@@ -255,7 +260,8 @@ void daemon_free(struct daemon **daemon)
     ck_assert_msg(d->is_reaped, "the daemon still runs");
     require_clean(daemon_stderr(d));
     char rest;
-    ck_assert_msg(read(d->out, &rest, 1) == 0, "the daemon wrote more than its ready line to stdout");
+    ck_assert_msg(read(d->out, &rest, 1) == 0,
+                  "the daemon wrote more than its ready line to stdout");
     close(d->out);
     fclose(d->err);
     mem_free(d->err_text);
@@ -281,7 +287,8 @@ struct command_result command_run(const char *const arguments[], int seconds)
     ck_assert_int_ge(d.pid, 0);
     if (d.pid == 0)
         child_become(arguments, fileno(out), fileno(d.err));
-    struct command_result result = {.exit_code = daemon_wait(&d, seconds), .out = file_text(out), .err = file_text(d.err)};
+    struct command_result result = {
+        .exit_code = daemon_wait(&d, seconds), .out = file_text(out), .err = file_text(d.err)};
     mem_free(d.err_text);
     fclose(out);
     fclose(d.err);

@@ -42,8 +42,8 @@ void daemon_free(struct daemon **daemon);
 
 /* What a command that ends by itself left behind. */
 struct command_result {
-    int exit_code;  /* or 128 + signal */
-    char *out;      /* NUL-terminated; command_result_release frees */
+    int exit_code; /* or 128 + signal */
+    char *out;     /* NUL-terminated; command_result_release frees */
     char *err;
 };
 /* Runs arguments (NULL-ended; [0] is the program) to its end, at most seconds. */

@@ -50,7 +50,8 @@ struct peer *peer_connect(int port)
     ck_assert_int_ge(p->fd, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_msg(connect(p->fd, (struct sockaddr *)&address, sizeof address) == 0, "connect: %s", strerror(errno));
+    ck_assert_msg(connect(p->fd, (struct sockaddr *)&address, sizeof address) == 0, "connect: %s",
+                  strerror(errno));
     int on = 1;
     setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return p;
@@ -136,7 +137,8 @@ static void set_deadline(struct peer *p, int seconds)
 bool reply_header(const struct reply *reply, const char *name, char *value, size_t size)
 {
     size_t name_len = strlen(name);
-    for (const char *line = reply->head; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL) {
+    for (const char *line = reply->head; line != NULL && *line != '\0';
+         line = strchr(line, '\n'), line += line != NULL) {
         if (strncasecmp(line, name, name_len) != 0 || line[name_len] != ':')
             continue;
         const char *start = line + name_len + 1 + strspn(line + name_len + 1, " ");
@@ -175,7 +177,8 @@ static void expect_body(struct peer *p, const struct reply *r, bool is_head)
         p->kind = BODY_LENGTH;
         p->body_left = strtoull(value, NULL, 10);
     } else {
-        p->kind = reply_header(r, "transfer-encoding", value, sizeof value) ? BODY_CHUNKED : BODY_TO_CLOSE;
+        p->kind = reply_header(r, "transfer-encoding", value, sizeof value) ? BODY_CHUNKED
+                                                                            : BODY_TO_CLOSE;
     }
 }
 
@@ -309,10 +312,11 @@ struct reply peer_get(int port, const char *path)
 struct reply peer_post(int port, const char *path, const char *body)
 {
     char text[512];
-    snprintf(text, sizeof text,
-             "POST %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\n"
-             "Content-Length: %zu\r\n\r\n",
-             path, strlen(body));
+    snprintf(
+        text, sizeof text,
+        "POST %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        "Content-Length: %zu\r\n\r\n",
+        path, strlen(body));
     return ask(port, text, body);
 }
 

@@ -10,11 +10,11 @@
 struct peer;
 
 struct reply {
-    int status;     /* 0: the connection ended, or stayed silent, before a whole head came */
-    char *head;     /* status line and header lines, NUL-terminated */
-    char *body;     /* decoded from chunks, NUL-terminated */
+    int status; /* 0: the connection ended, or stayed silent, before a whole head came */
+    char *head; /* status line and header lines, NUL-terminated */
+    char *body; /* decoded from chunks, NUL-terminated */
     size_t body_len;
-    bool is_whole;  /* the body came to its declared end */
+    bool is_whole; /* the body came to its declared end */
 };
 
 struct peer *peer_connect(int port);

@@ -20,8 +20,8 @@ struct outcome {
 static void note_request(struct outcome *o, const struct http_parse *p)
 {
     size_t len = strlen(o->seen);
-    snprintf(o->seen + len, sizeof o->seen - len, "%s %s?%s [%.*s]\n", p->head.method, p->head.path, p->head.query,
-             (int)p->body.len, p->body.len > 0 ? p->body.bytes : "");
+    snprintf(o->seen + len, sizeof o->seen - len, "%s %s?%s [%.*s]\n", p->head.method, p->head.path,
+             p->head.query, (int)p->body.len, p->body.len > 0 ? p->body.bytes : "");
     o->n_whole++;
 }
 
@@ -87,20 +87,25 @@ static const struct refusal {
     enum status status;
 } refusals[] = {
     {"CR LF CR X ends headers", "GET / HTTP/1.1\r\n" HOST "\r\n\rX", STATUS_BAD_REQUEST},
-    {"chunk data without CRLF", POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc0\r\n\r\n", STATUS_BAD_REQUEST},
+    {"chunk data without CRLF", POST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc0\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"8-bit byte in the target", "GET /\xff HTTP/1.1\r\n" HOST "\r\n", STATUS_BAD_REQUEST},
     {"folded value", "GET / HTTP/1.1\r\n" HOST "X: y\r\n z\r\n\r\n", STATUS_BAD_REQUEST},
     {"folded by a tab", "GET / HTTP/1.1\r\n" HOST "X: y\r\n\tz\r\n\r\n", STATUS_BAD_REQUEST},
-    {"folded Transfer-Encoding", POST "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
+    {"folded Transfer-Encoding", POST "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"blank before the first header", "GET / HTTP/1.1\r\n " HOST "\r\n", STATUS_BAD_REQUEST},
-    {"folded trailer", POST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n z\r\n\r\n", STATUS_BAD_REQUEST},
-    {"trailer that begins blank", POST "Transfer-Encoding: chunked\r\n\r\n0\r\n X: y\r\n\r\n", STATUS_BAD_REQUEST},
+    {"folded trailer", POST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n z\r\n\r\n",
+     STATUS_BAD_REQUEST},
+    {"trailer that begins blank", POST "Transfer-Encoding: chunked\r\n\r\n0\r\n X: y\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"no Host", "GET / HTTP/1.1\r\n\r\n", STATUS_BAD_REQUEST},
     {"two Hosts", "GET / HTTP/1.1\r\n" HOST HOST "\r\n", STATUS_BAD_REQUEST},
     {"two Hosts on 1.0", "GET / HTTP/1.0\r\n" HOST HOST "\r\n", STATUS_BAD_REQUEST},
     {"Host with a slash", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", STATUS_BAD_REQUEST},
     {"Host with a space", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", STATUS_BAD_REQUEST},
-    {"Transfer-Encoding on 1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
+    {"Transfer-Encoding on 1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"HTTP/2.0", "GET / HTTP/2.0\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
     {"HTTP/0.9", "GET / HTTP/0.9\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
     {"HTTP/1.2", "GET / HTTP/1.2\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
@@ -110,33 +115,46 @@ static const struct refusal {
     {"CR alone first", "\rGET / HTTP/1.1\r\n" HOST "\r\n", STATUS_BAD_REQUEST},
     {"bare LF", "GET / HTTP/1.1\n" HOST "\r\n", STATUS_BAD_REQUEST},
     {"bare LF ends the headers", "GET / HTTP/1.1\r\n" HOST "\n", STATUS_BAD_REQUEST},
-    {"bare LF ends a trailer", POST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\n\r\n", STATUS_BAD_REQUEST},
-    {"bare LF ends a chunk size", POST "Transfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
+    {"bare LF ends a trailer", POST "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\n\r\n",
+     STATUS_BAD_REQUEST},
+    {"bare LF ends a chunk size", POST "Transfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"bare LF behind a header", "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", STATUS_BAD_REQUEST},
     {"bare CR", "GET / HTTP/1.1\r\nHost: a\rX: y\r\n\r\n", STATUS_BAD_REQUEST},
-    {"length and chunks", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
-    {"chunks and length", POST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
+    {"length and chunks", POST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
+    {"chunks and length", POST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"two lengths", POST "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", STATUS_BAD_REQUEST},
     {"list of lengths", POST "Content-Length: 3, 3\r\n\r\nabc", STATUS_BAD_REQUEST},
     {"signed length", POST "Content-Length: +3\r\n\r\nabc", STATUS_BAD_REQUEST},
     {"negative length", POST "Content-Length: -3\r\n\r\nabc", STATUS_BAD_REQUEST},
     {"hexadecimal length", POST "Content-Length: 0x3\r\n\r\nabc", STATUS_BAD_REQUEST},
-    {"length over 64 bits", POST "Content-Length: 99999999999999999999\r\n\r\n", STATUS_BAD_REQUEST},
+    {"length over 64 bits", POST "Content-Length: 99999999999999999999\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"xchunked", POST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
-    {"chunked twice", POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
-    {"gzip and chunked", POST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
+    {"chunked twice",
+     POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
+    {"gzip and chunked", POST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
     {"identity", POST "Transfer-Encoding: identity\r\n\r\n", STATUS_BAD_REQUEST},
-    {"chunk size 0x3", POST "Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
-    {"chunk size +3", POST "Transfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n", STATUS_BAD_REQUEST},
-    {"chunk size over 64 bits", POST "Transfer-Encoding: chunked\r\n\r\n11111111111111111\r\n", STATUS_BAD_REQUEST},
-    {"NUL in a value", NULL, STATUS_BAD_REQUEST}, /* its bytes are below: a string literal would end there */
+    {"chunk size 0x3", POST "Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
+    {"chunk size +3", POST "Transfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n",
+     STATUS_BAD_REQUEST},
+    {"chunk size over 64 bits", POST "Transfer-Encoding: chunked\r\n\r\n11111111111111111\r\n",
+     STATUS_BAD_REQUEST},
+    {"NUL in a value", NULL,
+     STATUS_BAD_REQUEST}, /* its bytes are below: a string literal would end there */
     {"space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", STATUS_BAD_REQUEST},
     {"header without a name", "GET / HTTP/1.1\r\n" HOST ": x\r\n\r\n", STATUS_BAD_REQUEST},
     {"lower-case method", "get / HTTP/1.1\r\n" HOST "\r\n", STATUS_BAD_REQUEST},
     {"a TLS hello", "\x16\x03\x01\x02", STATUS_BAD_REQUEST},
     {"length over the limit", POST "Content-Length: 1001\r\n\r\n", STATUS_TOO_LARGE},
     {"chunk over the limit", POST "Transfer-Encoding: chunked\r\n\r\n3e9\r\n", STATUS_TOO_LARGE},
-    {"unknown expectation", POST "Expect: 200-ok\r\nContent-Length: 1\r\n\r\n", STATUS_EXPECTATION_FAILED},
+    {"unknown expectation", POST "Expect: 200-ok\r\nContent-Length: 1\r\n\r\n",
+     STATUS_EXPECTATION_FAILED},
 };
 
 START_TEST(refuses)
@@ -146,7 +164,8 @@ START_TEST(refuses)
     const char *bytes = r->bytes != NULL ? r->bytes : with_nul;
     size_t len = r->bytes != NULL ? strlen(r->bytes) : sizeof with_nul - 1;
     struct outcome o = run_all_cuts(bytes, len);
-    ck_assert_msg(o.status == r->status, "%s: %s instead of %s", r->what, status_code(o.status), status_code(r->status));
+    ck_assert_msg(o.status == r->status, "%s: %s instead of %s", r->what, status_code(o.status),
+                  status_code(r->status));
 }
 END_TEST
 
@@ -158,16 +177,26 @@ static const struct passing {
     {"1.0 without Host", "GET /a HTTP/1.0\r\n\r\n", "GET /a? []\n"},
     {"absolute target", "GET http://h:1/a/b?c HTTP/1.1\r\n" HOST "\r\n", "GET /a/b?c []\n"},
     {"body by length", POST "Content-Length: 5\r\n\r\n a\r\n ", "POST /? [ a\r\n ]\n"},
-    {"body of a blank line and a blank", POST "Content-Length: 5\r\n\r\n\r\n \r\n", "POST /? [\r\n \r\n]\n"},
-    {"body by chunks", POST "Transfer-Encoding: chunked\r\n\r\n3\r\n a\r\r\n2;x=y\r\n\n \r\n0\r\n\r\n", "POST /? [ a\r\n ]\n"},
-    {"trailers", POST "Transfer-Encoding: CHUNKED\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n", "POST /? [a]\n"},
-    {"pipelined", "GET /1 HTTP/1.1\r\n" HOST "\r\n" POST "Content-Length: 2\r\n\r\nhiGET /2 HTTP/1.1\r\n" HOST "\r\n",
+    {"body of a blank line and a blank", POST "Content-Length: 5\r\n\r\n\r\n \r\n",
+     "POST /? [\r\n \r\n]\n"},
+    {"body by chunks",
+     POST "Transfer-Encoding: chunked\r\n\r\n3\r\n a\r\r\n2;x=y\r\n\n \r\n0\r\n\r\n",
+     "POST /? [ a\r\n ]\n"},
+    {"trailers", POST "Transfer-Encoding: CHUNKED\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n",
+     "POST /? [a]\n"},
+    {"pipelined",
+     "GET /1 HTTP/1.1\r\n" HOST "\r\n" POST "Content-Length: 2\r\n\r\nhiGET /2 HTTP/1.1\r\n" HOST
+     "\r\n",
      "GET /1? []\nPOST /? [hi]\nGET /2? []\n"},
-    {"pipelined behind chunks", POST "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET /2 HTTP/1.1\r\n" HOST "\r\n",
+    {"pipelined behind chunks",
+     POST "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\nGET /2 HTTP/1.1\r\n" HOST "\r\n",
      "POST /? [a]\nGET /2? []\n"},
-    {"behind a close", "GET /1 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\nGET /2 HTTP/1.1\r\n" HOST "\r\n",
+    {"behind a close",
+     "GET /1 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\nGET /2 HTTP/1.1\r\n" HOST "\r\n",
      "GET /1? []\nGET /2? []\n"},
-    {"an upgrade that is not taken", "GET /1 HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\n" HOST "\r\n",
+    {"an upgrade that is not taken",
+     "GET /1 HTTP/1.1\r\n" HOST
+     "Connection: Upgrade\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\n" HOST "\r\n",
      "GET /1? []\nGET /2? []\n"},
     {"empty header value", "GET /1 HTTP/1.1\r\n" HOST "X:\r\nY: \r\n\r\n", "GET /1? []\n"},
 };
@@ -182,7 +211,8 @@ END_TEST
 
 START_TEST(keeps_the_headers_it_needs)
 {
-    const char *text = "POST /v1 HTTP/1.1\r\nhOST: [::1]:80 \r\nContent-Type: application/json; charset=utf-8\t\r\nX-Request-Id: one\r\n"
+    const char *text = "POST /v1 HTTP/1.1\r\nhOST: [::1]:80 \r\nContent-Type: application/json; "
+                       "charset=utf-8\t\r\nX-Request-Id: one\r\n"
                        "X-Request-Id: two\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n{}";
     struct http_parse p;
     size_t used;
@@ -213,7 +243,8 @@ START_TEST(keep_alive_follows_version_and_header)
         struct http_parse p;
         size_t used;
         http_parse_init(&p, BODY_MAX);
-        ck_assert_int_eq(http_parse_feed(&p, cases[i].text, strlen(cases[i].text), &used), HTTP_HEAD_IN);
+        ck_assert_int_eq(http_parse_feed(&p, cases[i].text, strlen(cases[i].text), &used),
+                         HTTP_HEAD_IN);
         ck_assert_int_eq(p.head.keep_alive, cases[i].keep_alive);
         http_parse_release(&p);
     }
@@ -262,7 +293,8 @@ START_TEST(long_values_are_marked)
     size_t used;
     http_parse_init(&p, BODY_MAX);
     memset(text, 'a', sizeof text);
-    int n = snprintf(text, sizeof text, "GET /%01100d HTTP/1.1\r\n" HOST "X-Request-Id: %0129d\r\n\r\n", 0, 0);
+    int n = snprintf(text, sizeof text,
+                     "GET /%01100d HTTP/1.1\r\n" HOST "X-Request-Id: %0129d\r\n\r\n", 0, 0);
     ck_assert_int_eq(http_parse_feed(&p, text, (size_t)n, &used), HTTP_HEAD_IN);
     ck_assert(p.head.is_target_long);
     ck_assert(p.head.request_id.has && p.head.request_id.is_long);
@@ -273,7 +305,8 @@ END_TEST
 START_TEST(body_limits_hold)
 {
     char text[8192];
-    int n = snprintf(text, sizeof text, POST "Content-Length: %d\r\n\r\n%0*d", BODY_MAX, BODY_MAX, 0);
+    int n =
+        snprintf(text, sizeof text, POST "Content-Length: %d\r\n\r\n%0*d", BODY_MAX, BODY_MAX, 0);
     ck_assert_int_eq(run_cut(text, (size_t)n, 7, 0).n_whole, 1);
     size_t len = (size_t)snprintf(text, sizeof text, POST "Transfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < BODY_MAX / 2; i++)

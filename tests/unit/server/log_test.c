@@ -10,7 +10,8 @@
 static char line[4096];
 
 /* Logs through a pipe and returns what came out. */
-static const char *logged(const char *format, const char *level, enum log_level event_level, const char *text)
+static const char *logged(const char *format, const char *level, enum log_level event_level,
+                          const char *text)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
