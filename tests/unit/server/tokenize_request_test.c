@@ -89,7 +89,7 @@ END_TEST
 static enum status all_of_it(void)
 {
     struct tokenize_request *t;
-    struct detokenize_request *d;
+    struct detokenize_request *d = NULL;
     char *json = NULL;
     size_t len;
     enum status s = tokenize_request_parse(slice_of("{\"prompt\":\"hi\"}"), &t, NULL);
@@ -98,11 +98,11 @@ static enum status all_of_it(void)
         s = detokenize_request_parse(slice_of("{\"tokens\":[7,0]}"), &d, NULL);
     if (s == OK)
         s = tokenize_reply(d->tokens, d->n_tokens, 1, &json, &len);
-    if (s == OK) {
-        mem_free(json);
+    detokenize_request_free(&d);
+    mem_free(json);
+    json = NULL;
+    if (s == OK)
         s = detokenize_reply((struct slice){"\xff text", 6}, &json, &len);
-        detokenize_request_free(&d);
-    }
     mem_free(json);
     return s;
 }
