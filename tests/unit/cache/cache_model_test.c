@@ -4,43 +4,22 @@
  * long. */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/cache_model.h"
+#include "tests/support/noise.h"
+#include "tests/support/seed.h"
 #include "tests/support/suite_run.h"
 
-#include <unistd.h>
-
 enum { N_GAMES = 60, GAME_BYTES = 6000, LONG_FACTOR = 20 };
-
-static uint64_t seed_of_run(void)
-{
-    const char *given = getenv("FOLDKV_TEST_SEED");
-    if (given != NULL)
-        return strtoull(given, NULL, 10);
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
-}
-
-/* Splitmix64. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 START_TEST(agrees_with_the_naive_model)
 {
     const char *is_long = getenv("FOLDKV_TEST_LONG");
     int n_games = is_long != NULL && *is_long != '\0' ? N_GAMES * LONG_FACTOR : N_GAMES;
-    uint64_t seed = seed_of_run();
-    printf("seed %llu\n", (unsigned long long)seed);
-    fflush(stdout);
+    uint64_t seed = test_seed();
     struct cache_model_counts counts = {0};
     static uint8_t bytes[GAME_BYTES];
     for (int game = 0; game < n_games; game++) {
         for (size_t i = 0; i < sizeof bytes; i++)
-            bytes[i] = (uint8_t)(next_random(&seed) >> 32);
+            bytes[i] = (uint8_t)noise_below(&seed, 256);
         bytes[0] = (uint8_t)game; /* every pool size in turn */
         cache_model_play(bytes, sizeof bytes, &counts);
     }
@@ -62,6 +41,8 @@ END_TEST
 
 int main(void)
 {
+    printf("seed %llu\n", (unsigned long long)test_seed());
+    fflush(stdout);
     Suite *suite = suite_create("cache_model");
     TCase *tcase = tcase_create("random");
     tcase_set_timeout(tcase, 300);
