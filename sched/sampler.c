@@ -164,16 +164,6 @@ static void cut(struct sampler *s, struct draw *d, const float *weights, double 
     d->n = kept;
 }
 
-/* At least top_k candidates, from the peak down by a span that doubles until there are enough. */
-static void find_top_k(struct sampler *s, struct draw *d)
-{
-    float span = 2.0f;
-    do {
-        span *= 2.0f;
-        d->n = d->vector->find_at_least(d->logits, s->vocab, d->peak.max - span, s->candidates);
-    } while (d->n < d->sampling->top_k);
-}
-
 static double sum_candidates(const struct sampler *s, const struct draw *d)
 {
     double sum = 0.0;
@@ -187,19 +177,29 @@ static bool has_top_k(const struct sampler *s, const struct sampling *p)
     return p->top_k > 0 && p->top_k < s->vocab;
 }
 
-/* First candidates: a superset of what the filters keep, found by vector kernels. */
+static bool has_enough(const struct sampler *s, const struct draw *d)
+{
+    if (d->n == s->vocab)
+        return true;
+    if (has_top_k(s, d->sampling))
+        return d->n >= d->sampling->top_k;
+    return sum_candidates(s, d) >= (double)d->sampling->top_p * d->total;
+}
+
+/* First candidates: a superset of what the filters keep. For top_k and top_p those within a span of the peak, which grows until there
+ * are enough: usually some hundred of them. Compared are logits, not weights: only they are sure to have the order's order. */
 static void find_candidates(struct sampler *s, struct draw *d)
 {
     const struct sampling *p = d->sampling;
-    if (has_top_k(s, p)) {
-        find_top_k(s, d);
-    } else if (p->top_p < 1.0f) {
-        /* Were each token below this dropped, less than 1 - top_p of the whole would go. The 0.99 covers rounding. */
-        double least = 0.99 * (1.0 - (double)p->top_p) * d->total / s->vocab;
-        d->n = d->vector->find_at_least(s->weights, s->vocab, (float)least, s->candidates);
-    } else {
+    if (!has_top_k(s, p) && p->top_p >= 1.0f) {
         d->n = d->vector->find_at_least(s->weights, s->vocab, p->min_p, s->candidates);
+        return;
     }
+    float span = 2.0f;
+    do {
+        span *= 1.5f;
+        d->n = d->vector->find_at_least(d->logits, s->vocab, d->peak.max - span, s->candidates);
+    } while (!has_enough(s, d));
 }
 
 static void filter(struct sampler *s, struct draw *d)

@@ -173,7 +173,7 @@ void scheduler_end(struct scheduler *s, struct request *request, enum finish_rea
 }
 
 /* What the client asked for, as an end. */
-static enum finish_reason asked_end(const struct request *request)
+static enum finish_reason asked_end(struct request *request)
 {
     return request_asked(request) == REQUEST_STOP ? FINISH_STOP : FINISH_CANCELLED;
 }

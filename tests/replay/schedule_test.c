@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "config/mem.h"
+#include "sched/request_priv.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/noise.h"
 #include "tests/support/seed.h"
