@@ -1,4 +1,5 @@
-/* ggml_type.h: names and block sizes of the tensor types a GGUF file may hold, from ggml_type.def. Any thread. */
+/* ggml_type.h: names and block sizes of the tensor types a GGUF file may hold, from
+ * ggml_type.def. Any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_GGML_TYPE_H
 #define FOLDKV_CONFIG_GGML_TYPE_H

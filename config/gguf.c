@@ -1,8 +1,10 @@
 /* gguf.c: opens, checks and closes a GGUF file.
  *
- * WHY     A checkpoint comes from elsewhere: no byte of it is believed before it is checked against the bytes that are there.
- * HOW     The file is mapped and parsed once: header, keys (gguf_keys.c), tensors (gguf_tensors.c), names (gguf_names.c). Views
- *         point into the mapping, so a model costs the memory of its records only.
+ * WHY     A checkpoint comes from elsewhere: no byte of it is believed before it is checked against
+ *         the bytes that are there.
+ * HOW     The file is mapped and parsed once: header, keys (gguf_keys.c), tensors (gguf_tensors.c),
+ *         names (gguf_names.c). Views point into the mapping, so a model costs the memory of its
+ *         records only.
  * ALWAYS  (1) A gguf exists only if the whole file was found right.   parse
  * OWNS    The mapping, from gguf_open to gguf_free. It must not be cut short by others meanwhile.
  * THREAD  any, read-only after opening
@@ -20,12 +22,14 @@
 #include "config/gguf_priv.h"
 #include "config/mem.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read as they lie in the file");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "numbers are read as they lie in the file");
 
 enum {
     VERSION = 3,
-    KEY_BYTES_LEAST = 8 + 1 + 4 + 1,              /* name length, name, type, value */
-    TENSOR_BYTES_LEAST = 8 + 1 + 4 + 8 + 4 + 8,   /* name length, name, n_dims, one dim, type, offset */
+    KEY_BYTES_LEAST = 8 + 1 + 4 + 1, /* name length, name, type, value */
+    TENSOR_BYTES_LEAST =
+        8 + 1 + 4 + 8 + 4 + 8, /* name length, name, n_dims, one dim, type, offset */
 };
 
 static enum status check_version(struct gguf_reader *r, uint32_t version)
@@ -33,11 +37,14 @@ static enum status check_version(struct gguf_reader *r, uint32_t version)
     if (version == VERSION)
         return OK;
     if (version == 1 || version == 2)
-        return gguf_reader_refuse(r, "GGUF version %" PRIu32 " is not served, version %d is needed", version, VERSION);
+        return gguf_reader_refuse(r, "GGUF version %" PRIu32 " is not served, version %d is needed",
+                                  version, VERSION);
     if ((version & 0xffff) == 0 && version != 0)
-        return gguf_reader_refuse(r, "a big-endian file (version %" PRIu32 " swapped), little-endian is needed",
-                                  __builtin_bswap32(version));
-    return gguf_reader_refuse(r, "GGUF version %" PRIu32 ", version %d is needed", version, VERSION);
+        return gguf_reader_refuse(
+            r, "a big-endian file (version %" PRIu32 " swapped), little-endian is needed",
+            __builtin_bswap32(version));
+    return gguf_reader_refuse(r, "GGUF version %" PRIu32 ", version %d is needed", version,
+                              VERSION);
 }
 
 /* The counts must be possible in the bytes left before anything is allocated for them. */
@@ -46,13 +53,17 @@ static enum status read_counts(struct gguf_reader *r, uint64_t *ret_tensors, uin
     TRY(gguf_reader_u64(r, "the tensor count", ret_tensors));
     TRY(gguf_reader_u64(r, "the key count", ret_keys));
     if (*ret_tensors > GGUF_TENSORS_MAX)
-        return gguf_reader_refuse(r, "%" PRIu64 " tensors, at most %d are served", *ret_tensors, GGUF_TENSORS_MAX);
+        return gguf_reader_refuse(r, "%" PRIu64 " tensors, at most %d are served", *ret_tensors,
+                                  GGUF_TENSORS_MAX);
     if (*ret_keys > GGUF_KEYS_MAX)
-        return gguf_reader_refuse(r, "%" PRIu64 " keys, at most %d are served", *ret_keys, GGUF_KEYS_MAX);
+        return gguf_reader_refuse(r, "%" PRIu64 " keys, at most %d are served", *ret_keys,
+                                  GGUF_KEYS_MAX);
     uint64_t least = *ret_tensors * TENSOR_BYTES_LEAST + *ret_keys * KEY_BYTES_LEAST;
     if (least > gguf_reader_left(r))
-        return gguf_reader_refuse(r, "%" PRIu64 " keys and %" PRIu64 " tensors need at least %" PRIu64
-                                  " bytes, the file has %zu left", *ret_keys, *ret_tensors, least, gguf_reader_left(r));
+        return gguf_reader_refuse(r,
+                                  "%" PRIu64 " keys and %" PRIu64 " tensors need at least %" PRIu64
+                                  " bytes, the file has %zu left",
+                                  *ret_keys, *ret_tensors, least, gguf_reader_left(r));
     return OK;
 }
 
@@ -65,8 +76,9 @@ static enum status parse(struct gguf *gguf, struct why *ret_why)
     gguf_reader_about(&r, "header");
     TRY(gguf_reader_bytes(&r, "the magic", 4, &magic));
     if (memcmp(magic, "GGUF", 4) != 0)
-        return gguf_reader_refuse(&r, "starts with bytes %02x %02x %02x %02x, a GGUF file starts with \"GGUF\"", magic[0],
-                                  magic[1], magic[2], magic[3]);
+        return gguf_reader_refuse(
+            &r, "starts with bytes %02x %02x %02x %02x, a GGUF file starts with \"GGUF\"", magic[0],
+            magic[1], magic[2], magic[3]);
     TRY(gguf_reader_u32(&r, "the version", &version));
     TRY(check_version(&r, version));
     TRY(read_counts(&r, &n_tensors, &n_keys));
@@ -75,7 +87,8 @@ static enum status parse(struct gguf *gguf, struct why *ret_why)
 }
 
 /* Takes the bytes; a mapping is undone on failure, too. */
-static enum status parse_new(const void *bytes, size_t len, bool is_mapped, struct gguf **ret_gguf, struct why *ret_why)
+static enum status parse_new(const void *bytes, size_t len, bool is_mapped, struct gguf **ret_gguf,
+                             struct why *ret_why)
 {
     struct gguf *gguf = mem_zalloc(1, sizeof *gguf);
     if (gguf == NULL) {

@@ -1,7 +1,7 @@
 /* gguf_keys.c: reads a GGUF file's metadata.
  *
- * HOW     Keys stay where they are in the mapping; only a small record of each is kept, and for string arrays where each item
- *         starts, so that item 49,000 costs what item 0 does.
+ * HOW     Keys stay where they are in the mapping; only a small record of each is kept, and for
+ *         string arrays where each item starts, so that item 49,000 costs what item 0 does.
  * ALWAYS  (1) Memory is taken for no more records than the bytes left could hold.   read_array
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -36,7 +36,8 @@ static enum status read_strings(struct gguf_key *key, struct gguf_reader *r, siz
     else
         key->offsets32 = mem_alloc(count * sizeof *key->offsets32);
     if (key->offsets32 == NULL && key->offsets64 == NULL)
-        return why_set(r->why, STATUS_NO_MEMORY, r->field, "%s: no memory for %zu strings", r->subject, count);
+        return why_set(r->why, STATUS_NO_MEMORY, r->field, "%s: no memory for %zu strings",
+                       r->subject, count);
     for (size_t i = 0; i < count; i++) {
         size_t offset = r->at - start;
         if (is_wide)
@@ -57,12 +58,14 @@ static enum status read_array(struct gguf_key *key, struct gguf_reader *r)
     if (type == GGUF_ARRAY)
         return gguf_reader_refuse(r, "an array of arrays, which is not served");
     if (type >= GGUF_TYPE_COUNT)
-        return gguf_reader_refuse(r, "array items of type %" PRIu32 ", known are 0..%d", type, GGUF_TYPE_COUNT - 1);
+        return gguf_reader_refuse(r, "array items of type %" PRIu32 ", known are 0..%d", type,
+                                  GGUF_TYPE_COUNT - 1);
     key->item_type = (enum gguf_type)type;
     size_t least = type == GGUF_STRING ? STRING_BYTES_LEAST : gguf_type_rows[type].bytes;
     if (key->count > gguf_reader_left(r) / least)
-        return gguf_reader_refuse(r, "an array of %" PRIu64 " items of at least %zu bytes, the file has %zu bytes left",
-                                  key->count, least, gguf_reader_left(r));
+        return gguf_reader_refuse(
+            r, "an array of %" PRIu64 " items of at least %zu bytes, the file has %zu bytes left",
+            key->count, least, gguf_reader_left(r));
     if (type == GGUF_STRING)
         return read_strings(key, r, (size_t)key->count);
     TRY(gguf_reader_bytes(r, "the array", key->count * least, &key->value));
@@ -74,7 +77,8 @@ static enum status read_value(struct gguf_key *key, struct gguf_reader *r)
     uint32_t type = 0;
     TRY(gguf_reader_u32(r, "the type", &type));
     if (type >= GGUF_TYPE_COUNT)
-        return gguf_reader_refuse(r, "type %" PRIu32 ", known are 0..%d", type, GGUF_TYPE_COUNT - 1);
+        return gguf_reader_refuse(r, "type %" PRIu32 ", known are 0..%d", type,
+                                  GGUF_TYPE_COUNT - 1);
     key->type = key->item_type = (enum gguf_type)type;
     key->count = 1;
     if (type == GGUF_ARRAY)
@@ -91,7 +95,8 @@ static enum status read_key(struct gguf_key *key, struct gguf_reader *r)
 {
     TRY(gguf_reader_string(r, "the key's name", &key->name));
     if (key->name.len == 0 || key->name.len > GGUF_KEY_BYTES_MAX)
-        return gguf_reader_refuse(r, "a name of %zu bytes, must be 1..%d", key->name.len, GGUF_KEY_BYTES_MAX);
+        return gguf_reader_refuse(r, "a name of %zu bytes, must be 1..%d", key->name.len,
+                                  GGUF_KEY_BYTES_MAX);
     gguf_reader_about_named(r, "key", key->name);
     if (!unicode_is_printable(key->name))
         return gguf_reader_refuse(r, "the name has control bytes or is not UTF-8");

@@ -1,8 +1,9 @@
 /* gguf_names.c: sorted names, for keys and for tensors.
  *
- * WHY     A hash table can be filled with names that collide; a sorted list of pointers cannot, and shows duplicates as
- *         neighbours.
- * HOW     Heap sort: no memory, and never worse than n log n. The length is compared first since it decides most often.
+ * WHY     A hash table can be filled with names that collide; a sorted list of pointers cannot, and
+ *         shows duplicates as neighbours.
+ * HOW     Heap sort: no memory, and never worse than n log n. The length is compared first since it
+ *         decides most often.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/gguf_priv.h"
@@ -56,7 +57,8 @@ const struct slice *gguf_names_twice(const struct slice *const *sorted, size_t c
     return NULL;
 }
 
-const struct slice *gguf_names_find(const struct slice *const *sorted, size_t count, struct slice name)
+const struct slice *gguf_names_find(const struct slice *const *sorted, size_t count,
+                                    struct slice name)
 {
     size_t low = 0, high = count;
     while (low < high) {

@@ -27,9 +27,11 @@ struct gguf_key {
     struct slice name;
     enum gguf_type type;
     enum gguf_type item_type; /* of an array; else as type */
-    const uint8_t *value;     /* in the mapping, unaligned; of an array its first item; of a string its bytes */
-    uint64_t count;           /* of an array its items, of a string its bytes, else 1 */
-    /* Of a string array: where each item's length stands, counted from value. One of the two; owned. */
+    const uint8_t
+        *value; /* in the mapping, unaligned; of an array its first item; of a string its bytes */
+    uint64_t count; /* of an array its items, of a string its bytes, else 1 */
+    /* Of a string array: where each item's length stands, counted from value. One of the two;
+     * owned. */
     uint32_t *offsets32;
     uint64_t *offsets64;
 };
@@ -46,17 +48,19 @@ struct gguf {
     size_t n_tensors;
 };
 
-/* Reads the keys behind the reader into gguf->keys and their index. The header's counts have been checked to be possible. */
+/* Reads the keys behind the reader into gguf->keys and their index. The header's counts have
+ * been checked to be possible. */
 enum status gguf_keys_read(struct gguf *gguf, struct gguf_reader *r, size_t n_keys) MUST_USE;
 /* Reads the tensors' descriptions, and checks them against the data behind. */
 enum status gguf_tensors_read(struct gguf *gguf, struct gguf_reader *r, size_t n_tensors) MUST_USE;
 
-/* Sorted names: finding one, and meeting one twice, cost no more for hostile names than for others. Sorts by length, then by
- * bytes. */
+/* Sorted names: finding one, and meeting one twice, cost no more for hostile names than for
+ * others. Sorts by length, then by bytes. */
 void gguf_names_sort(const struct slice **names, size_t count);
 /* A name that stands twice in sorted names; NULL if none does. */
 const struct slice *gguf_names_twice(const struct slice *const *sorted, size_t count);
 /* NULL if it is not there. */
-const struct slice *gguf_names_find(const struct slice *const *sorted, size_t count, struct slice name);
+const struct slice *gguf_names_find(const struct slice *const *sorted, size_t count,
+                                    struct slice name);
 
 #endif

@@ -1,6 +1,7 @@
 /* gguf_reader.c: checked reads from untrusted bytes.
  *
- * ALWAYS  (1) A length is compared with the bytes left before anything is added to it.   gguf_reader_bytes
+ * ALWAYS  (1) A length is compared with the bytes left before anything is added to it.
+ *         gguf_reader_bytes
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/gguf_reader.h"
@@ -39,11 +40,13 @@ enum status gguf_reader_refuse(struct gguf_reader *r, const char *format, ...)
     return why_set(r->why, STATUS_BAD_FILE, r->field, "%s: %s", r->subject, text);
 }
 
-enum status gguf_reader_bytes(struct gguf_reader *r, const char *what, uint64_t len, const uint8_t **ret)
+enum status gguf_reader_bytes(struct gguf_reader *r, const char *what, uint64_t len,
+                              const uint8_t **ret)
 {
     if (len > gguf_reader_left(r))
-        return gguf_reader_refuse(r, "%s needs %" PRIu64 " bytes at offset %zu, the file has %zu left", what, len,
-                                  r->at, gguf_reader_left(r));
+        return gguf_reader_refuse(r,
+                                  "%s needs %" PRIu64 " bytes at offset %zu, the file has %zu left",
+                                  what, len, r->at, gguf_reader_left(r));
     *ret = r->bytes + r->at;
     r->at += (size_t)len;
     return OK;

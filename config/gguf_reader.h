@@ -1,6 +1,7 @@
 /* gguf_reader.h: a cursor over untrusted bytes: nothing is read before it is known to be there.
  *
- * It carries what it is reading (subject) so that every refusal names it. One thread, on the caller's stack. */
+ * It carries what it is reading (subject) so that every refusal names it. One thread, on the
+ * caller's stack. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_GGUF_READER_H
 #define FOLDKV_CONFIG_GGUF_READER_H
@@ -9,7 +10,7 @@
 
 struct gguf_reader {
     const uint8_t *bytes;
-    size_t len, at; /* at <= len always */
+    size_t len, at;  /* at <= len always */
     struct why *why; /* may be NULL */
     char field[96];  /* key or tensor at fault, "" until its name is known */
     char subject[128];
@@ -23,7 +24,8 @@ size_t gguf_reader_left(const struct gguf_reader *r);
 /* BAD_FILE with "subject: text". */
 enum status gguf_reader_refuse(struct gguf_reader *r, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Each takes what it names and moves on, or refuses and stays; what is the thing's name for the refusal. */
+/* Each takes what it names and moves on, or refuses and stays; what is the thing's name for the
+ * refusal. */
 enum status gguf_reader_u32(struct gguf_reader *r, const char *what, uint32_t *ret) MUST_USE;
 enum status gguf_reader_u64(struct gguf_reader *r, const char *what, uint64_t *ret) MUST_USE;
 enum status gguf_reader_string(struct gguf_reader *r, const char *what, struct slice *ret) MUST_USE;

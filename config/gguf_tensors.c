@@ -21,7 +21,8 @@ static enum status read_alignment(const struct gguf *gguf, uint32_t *ret, struct
         return OK;
     TRY(gguf_u32(gguf, key, ret, ret_why));
     if (*ret < GGUF_ALIGNMENT_LEAST || *ret > GGUF_ALIGNMENT_MOST || (*ret & (*ret - 1)) != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, key, "key \"%s\": %" PRIu32 ", must be a power of two, %d..%d", key, *ret,
+        return why_set(ret_why, STATUS_BAD_FILE, key,
+                       "key \"%s\": %" PRIu32 ", must be a power of two, %d..%d", key, *ret,
                        GGUF_ALIGNMENT_LEAST, GGUF_ALIGNMENT_MOST);
     return OK;
 }
@@ -54,27 +55,32 @@ static enum status measure(struct gguf_tensor *tensor, struct gguf_reader *r)
     if (type == NULL)
         return gguf_reader_refuse(r, "tensor type %" PRIu32 " is not known", tensor->type);
     if (tensor->dims[0] % type->block_elements != 0)
-        return gguf_reader_refuse(r, "rows of %" PRIu64 " elements, %s needs a multiple of %" PRIu32, tensor->dims[0],
-                                  type->name, type->block_elements);
+        return gguf_reader_refuse(r,
+                                  "rows of %" PRIu64 " elements, %s needs a multiple of %" PRIu32,
+                                  tensor->dims[0], type->name, type->block_elements);
     uint64_t bytes = tensor->dims[0] / type->block_elements;
     bool is_over = __builtin_mul_overflow(bytes, (uint64_t)type->block_bytes, &bytes);
     for (uint32_t i = 1; i < 4; i++)
         is_over |= __builtin_mul_overflow(bytes, tensor->dims[i], &bytes);
     if (is_over)
-        return gguf_reader_refuse(r, "%" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64 " of %s is over 64 bits of bytes",
-                                  tensor->dims[0], tensor->dims[1], tensor->dims[2], tensor->dims[3], type->name);
+        return gguf_reader_refuse(
+            r,
+            "%" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64 " of %s is over 64 bits of bytes",
+            tensor->dims[0], tensor->dims[1], tensor->dims[2], tensor->dims[3], type->name);
     if (bytes > r->len)
-        return gguf_reader_refuse(r, "%" PRIu64 " bytes of %s, the whole file has %zu", bytes, type->name, r->len);
+        return gguf_reader_refuse(r, "%" PRIu64 " bytes of %s, the whole file has %zu", bytes,
+                                  type->name, r->len);
     tensor->bytes = (size_t)bytes;
     return OK;
 }
 
-static enum status read_tensor(struct gguf_tensor *tensor, struct extent *extent, uint32_t alignment,
-                               struct gguf_reader *r)
+static enum status read_tensor(struct gguf_tensor *tensor, struct extent *extent,
+                               uint32_t alignment, struct gguf_reader *r)
 {
     TRY(gguf_reader_string(r, "the tensor's name", &tensor->name));
     if (tensor->name.len == 0 || tensor->name.len > GGUF_TENSOR_NAME_MAX)
-        return gguf_reader_refuse(r, "a name of %zu bytes, must be 1..%d", tensor->name.len, GGUF_TENSOR_NAME_MAX);
+        return gguf_reader_refuse(r, "a name of %zu bytes, must be 1..%d", tensor->name.len,
+                                  GGUF_TENSOR_NAME_MAX);
     gguf_reader_about_named(r, "tensor", tensor->name);
     if (!unicode_is_printable(tensor->name))
         return gguf_reader_refuse(r, "the name has control bytes or is not UTF-8");
@@ -83,8 +89,8 @@ static enum status read_tensor(struct gguf_tensor *tensor, struct extent *extent
     TRY(gguf_reader_u64(r, "the offset", &extent->offset));
     TRY(measure(tensor, r));
     if (extent->offset % alignment != 0)
-        return gguf_reader_refuse(r, "offset %" PRIu64 " is no multiple of the alignment, %" PRIu32, extent->offset,
-                                  alignment);
+        return gguf_reader_refuse(r, "offset %" PRIu64 " is no multiple of the alignment, %" PRIu32,
+                                  extent->offset, alignment);
     extent->bytes = tensor->bytes;
     return OK;
 }
@@ -129,12 +135,13 @@ static enum status place_tensors(struct gguf *gguf, struct extent *extents, size
         struct gguf_tensor *tensor = &gguf->tensors[e->tensor];
         gguf_reader_about_named(r, "tensor", tensor->name);
         if (e->offset > room || e->bytes > room - e->offset)
-            return gguf_reader_refuse(r, "%" PRIu64 " bytes at offset %" PRIu64 ", the file has %zu bytes of data",
-                                      e->bytes, e->offset, room);
+            return gguf_reader_refuse(
+                r, "%" PRIu64 " bytes at offset %" PRIu64 ", the file has %zu bytes of data",
+                e->bytes, e->offset, room);
         if (i > 0 && e->offset < extents[i - 1].offset + extents[i - 1].bytes) {
             const struct slice *other = &gguf->tensors[extents[i - 1].tensor].name;
-            return gguf_reader_refuse(r, "offset %" PRIu64 " lies inside tensor \"%.*s\"", e->offset, (int)other->len,
-                                      other->bytes);
+            return gguf_reader_refuse(r, "offset %" PRIu64 " lies inside tensor \"%.*s\"",
+                                      e->offset, (int)other->len, other->bytes);
         }
         tensor->data = gguf->bytes + data + e->offset;
     }
@@ -166,7 +173,8 @@ static enum status read_all(struct gguf *gguf, struct extent *extents, struct gg
     size_t padding = (alignment - r->at % alignment) % alignment;
     gguf_reader_about(r, "tensor data");
     if (gguf->n_tensors > 0 && padding > gguf_reader_left(r))
-        return gguf_reader_refuse(r, "the file ends at %zu, before its data's start at %zu", r->len, r->at + padding);
+        return gguf_reader_refuse(r, "the file ends at %zu, before its data's start at %zu", r->len,
+                                  r->at + padding);
     return gguf->n_tensors > 0 ? place_tensors(gguf, extents, r->at + padding, r) : OK;
 }
 

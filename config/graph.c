@@ -1,7 +1,8 @@
 /* graph.c: a decoder's graph from a checkpoint.
  *
- * HOW     The keys give the widths (graph_keys.c), the tensors must agree with them (graph_tensors.c), and only then are the
- *         layers written out, so that their memory is backed by tensors the file really holds.
+ * HOW     The keys give the widths (graph_keys.c), the tensors must agree with them
+ *         (graph_tensors.c), and only then are the layers written out, so that their memory is
+ *         backed by tensors the file really holds.
  * OWNS    The layers and one array with every layer's two head maps.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -94,7 +95,8 @@ void graph_tensor_name(uint32_t layer, const char *part, char name[64])
     ASSERT(len > 0 && len < 64);
 }
 
-const struct gguf_tensor *graph_layer_tensor(const struct gguf *gguf, uint32_t layer, const char *part)
+const struct gguf_tensor *graph_layer_tensor(const struct gguf *gguf, uint32_t layer,
+                                             const char *part)
 {
     char name[64];
     graph_tensor_name(layer, part, name);

@@ -1,6 +1,8 @@
-/* graph.h: the shape of a decoder as data: what a checkpoint's metadata says about each layer, checked.
+/* graph.h: the shape of a decoder as data: what a checkpoint's metadata says about each layer,
+ * checked.
  *
- * The decoder step walks this list; another architecture is another description. Immutable once made. */
+ * The decoder step walks this list; another architecture is another description. Immutable once
+ * made. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_GRAPH_H
 #define FOLDKV_CONFIG_GRAPH_H
@@ -11,9 +13,9 @@
 enum {
     GRAPH_LAYERS_MAX = 4096,
     GRAPH_HEADS_MAX = 1024,
-    GRAPH_GROUP_MAX = 16,      /* query heads a K/V head */
-    GRAPH_WIDTH_STEP = 16,     /* d_qk and d_v are multiples of it */
-    GRAPH_WIDTH_MAX = 256,     /* of d_qk and d_v */
+    GRAPH_GROUP_MAX = 16,  /* query heads a K/V head */
+    GRAPH_WIDTH_STEP = 16, /* d_qk and d_v are multiples of it */
+    GRAPH_WIDTH_MAX = 256, /* of d_qk and d_v */
     GRAPH_HIDDEN_MAX = 65536,
     GRAPH_FFN_MAX = 1 << 20,
     GRAPH_CONTEXT_MAX = 1 << 24,
@@ -24,34 +26,37 @@ enum {
 enum rope_order { ROPE_NEIGHBOURS, ROPE_HALVES };
 
 struct graph_layer {
-    uint32_t n_query_heads;         /* H_q */
-    uint32_t n_k_heads, n_v_heads;  /* H_k, H_v; equal in every graph served so far */
+    uint32_t n_query_heads;        /* H_q */
+    uint32_t n_k_heads, n_v_heads; /* H_k, H_v; equal in every graph served so far */
     uint32_t d_qk, d_v;
     const uint16_t *query_to_k_head; /* [n_query_heads], always written out */
     const uint16_t *query_to_v_head;
-    float attention_scale;           /* 1 / sqrt(d_qk) */
+    float attention_scale; /* 1 / sqrt(d_qk) */
     double rope_base;
-    uint32_t rope_dims;              /* first coordinates that are rotated, even */
+    uint32_t rope_dims; /* first coordinates that are rotated, even */
 };
 
 struct graph {
     char architecture[32]; /* "llama" */
-    char name[128];        /* general.name, its first 127 bytes at most; "" if the file has none; for people and /v1/models */
-    uint32_t version;      /* raised when this description changes a stored number */
+    /* general.name, its first 127 bytes at most; "" if the file has none; for people and /v1/models. */
+    char name[128];
+    uint32_t version; /* raised when this description changes a stored number */
     uint32_t n_layers, hidden, ffn, vocab, context;
     float rms_eps;
     enum rope_order rope_order;
-    bool tied_output;      /* no output.weight: the embedding table is the output table */
+    bool tied_output;           /* no output.weight: the embedding table is the output table */
     struct graph_layer *layers; /* [n_layers] */
 };
 
-/* Reads, checks and completes the graph: every tensor of it is present with the shape the metadata demands, of a type served.
- * BAD_FILE naming key or tensor; NO_MEMORY. */
-enum status graph_from_gguf(const struct gguf *gguf, struct graph **ret_graph, struct why *ret_why) MUST_USE;
+/* Reads, checks and completes the graph: every tensor of it is present with the shape the
+ * metadata demands, of a type served. BAD_FILE naming key or tensor; NO_MEMORY. */
+enum status graph_from_gguf(const struct gguf *gguf, struct graph **ret_graph,
+                            struct why *ret_why) MUST_USE;
 void graph_free(struct graph **graph);
 /* "blk.7.attn_q.weight" into name[64]. */
 void graph_tensor_name(uint32_t layer, const char *part, char name[64]);
 /* The tensor of a layer's part (asserted to be there: graph_from_gguf has checked it). */
-const struct gguf_tensor *graph_layer_tensor(const struct gguf *gguf, uint32_t layer, const char *part);
+const struct gguf_tensor *graph_layer_tensor(const struct gguf *gguf, uint32_t layer,
+                                             const char *part);
 
 #endif

@@ -11,12 +11,13 @@ struct graph_keys {
     float rope_base;
 };
 
-/* Reads and checks the keys into graph's scalars and ret_keys; vocab stays 0 unless a key gives it. */
-enum status graph_keys_read(const struct gguf *gguf, struct graph *graph, struct graph_keys *ret_keys,
-                            struct why *ret_why) MUST_USE;
-/* Checks that the file holds the graph's tensors, each of the shape that the keys demand and of a type served, and no others.
- * Sets vocab and tied_output. */
-enum status graph_tensors_check(const struct gguf *gguf, struct graph *graph, const struct graph_keys *keys,
-                                struct why *ret_why) MUST_USE;
+/* Reads and checks the keys into graph's scalars and ret_keys; vocab stays 0 unless a key gives
+ * it. */
+enum status graph_keys_read(const struct gguf *gguf, struct graph *graph,
+                            struct graph_keys *ret_keys, struct why *ret_why) MUST_USE;
+/* Checks that the file holds the graph's tensors, each of the shape that the keys demand and of
+ * a type served, and no others. Sets vocab and tied_output. */
+enum status graph_tensors_check(const struct gguf *gguf, struct graph *graph,
+                                const struct graph_keys *keys, struct why *ret_why) MUST_USE;
 
 #endif

@@ -1,7 +1,8 @@
 /* graph_tensors.c: the tensors of a llama graph, against what the file holds.
  *
- * HOW     Tables list the parts outside the layers and those of each layer, with the widths that make their shapes; the file
- *         must have each of them and nothing else, since a tensor that is left out (a bias, a rotation table) alters the answer.
+ * HOW     Tables list the parts outside the layers and those of each layer, with the widths that
+ *         make their shapes; the file must have each of them and nothing else, since a tensor that
+ *         is left out (a bias, a rotation table) alters the answer.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph_priv.h"
@@ -10,7 +11,17 @@
 
 #include "config/ggml_type.h"
 
-enum width { WIDTH_NONE, WIDTH_HIDDEN, WIDTH_FFN, WIDTH_VOCAB, WIDTH_Q, WIDTH_K, WIDTH_V, WIDTH_MERGED, WIDTH_COUNT };
+enum width {
+    WIDTH_NONE,
+    WIDTH_HIDDEN,
+    WIDTH_FFN,
+    WIDTH_VOCAB,
+    WIDTH_Q,
+    WIDTH_K,
+    WIDTH_V,
+    WIDTH_MERGED,
+    WIDTH_COUNT
+};
 
 struct part {
     const char *name;
@@ -21,7 +32,8 @@ struct part {
 static const struct part outer_parts[] = {
     {"token_embd.weight", WIDTH_HIDDEN, WIDTH_VOCAB},
     {"output_norm.weight", WIDTH_HIDDEN, WIDTH_NONE},
-    {"output.weight", WIDTH_HIDDEN, WIDTH_VOCAB}, /* may be absent: then the embedding table is used */
+    {"output.weight", WIDTH_HIDDEN,
+     WIDTH_VOCAB}, /* may be absent: then the embedding table is used */
 };
 
 static const struct part layer_parts[] = {
@@ -36,7 +48,8 @@ static const struct part layer_parts[] = {
     {"ffn_down.weight", WIDTH_FFN, WIDTH_HIDDEN},
 };
 
-static const uint32_t matrix_types[] = {GGML_F32, GGML_F16, GGML_BF16, GGML_Q4_0, GGML_Q4_1, GGML_Q8_0};
+static const uint32_t matrix_types[] = {GGML_F32,  GGML_F16,  GGML_BF16,
+                                        GGML_Q4_0, GGML_Q4_1, GGML_Q8_0};
 
 static bool is_matrix_type(uint32_t type)
 {
@@ -47,26 +60,31 @@ static bool is_matrix_type(uint32_t type)
     return false;
 }
 
-static enum status check_type(const struct gguf_tensor *tensor, const char *name, bool is_vector, struct why *ret_why)
+static enum status check_type(const struct gguf_tensor *tensor, const char *name, bool is_vector,
+                              struct why *ret_why)
 {
     const struct ggml_type *type = ggml_type_find(tensor->type);
     ASSERT(type != NULL);
     if (is_vector && type->id != GGML_F32)
-        return why_set(ret_why, STATUS_BAD_FILE, name, "tensor \"%s\": %s, must be F32", name, type->name);
+        return why_set(ret_why, STATUS_BAD_FILE, name, "tensor \"%s\": %s, must be F32", name,
+                       type->name);
     if (!is_vector && !is_matrix_type(type->id))
         return why_set(ret_why, STATUS_BAD_FILE, name,
-                       "tensor \"%s\": %s is not served; served are F32 F16 BF16 Q4_0 Q4_1 Q8_0", name, type->name);
+                       "tensor \"%s\": %s is not served; served are F32 F16 BF16 Q4_0 Q4_1 Q8_0",
+                       name, type->name);
     return OK;
 }
 
-static enum status check_shape(const struct gguf_tensor *tensor, const char *name, uint64_t columns, uint64_t rows,
-                               struct why *ret_why)
+static enum status check_shape(const struct gguf_tensor *tensor, const char *name, uint64_t columns,
+                               uint64_t rows, struct why *ret_why)
 {
     const uint64_t *d = tensor->dims;
     if (d[0] == columns && d[1] == rows && d[2] == 1 && d[3] == 1)
         return OK;
-    return why_set(ret_why, STATUS_BAD_FILE, name, "tensor \"%s\": shape %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                   ", the metadata demands %" PRIu64 " x %" PRIu64, name, d[0], d[1], d[2], d[3], columns, rows);
+    return why_set(ret_why, STATUS_BAD_FILE, name,
+                   "tensor \"%s\": shape %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                   ", the metadata demands %" PRIu64 " x %" PRIu64,
+                   name, d[0], d[1], d[2], d[3], columns, rows);
 }
 
 static enum status check_part(const struct gguf *gguf, const char *name, const struct part *part,
@@ -74,8 +92,10 @@ static enum status check_part(const struct gguf *gguf, const char *name, const s
 {
     const struct gguf_tensor *tensor = gguf_tensor_find(gguf, name);
     if (tensor == NULL)
-        return why_set(ret_why, STATUS_BAD_FILE, name, "tensor \"%s\": absent, the graph needs it with shape %" PRIu64
-                       " x %" PRIu64, name, widths[part->columns], widths[part->rows]);
+        return why_set(ret_why, STATUS_BAD_FILE, name,
+                       "tensor \"%s\": absent, the graph needs it with shape %" PRIu64
+                       " x %" PRIu64,
+                       name, widths[part->columns], widths[part->rows]);
     TRY(check_shape(tensor, name, widths[part->columns], widths[part->rows], ret_why));
     return check_type(tensor, name, part->rows == WIDTH_NONE, ret_why);
 }
@@ -98,12 +118,14 @@ static bool is_layer_part(struct slice name, uint32_t n_layers)
     if (name.len < at || memcmp(name.bytes, prefix, at) != 0)
         return false;
     size_t first = at;
-    for (; at < name.len && name.bytes[at] >= '0' && name.bytes[at] <= '9' && layer < n_layers; at++)
+    for (; at < name.len && name.bytes[at] >= '0' && name.bytes[at] <= '9' && layer < n_layers;
+         at++)
         layer = layer * 10 + (uint32_t)(name.bytes[at] - '0');
     bool is_canonical = at > first && (name.bytes[first] != '0' || at == first + 1);
     if (!is_canonical || layer >= n_layers || at == name.len || name.bytes[at] != '.')
         return false;
-    return is_one_of((struct slice){name.bytes + at + 1, name.len - at - 1}, layer_parts, ARRAY_LEN(layer_parts));
+    return is_one_of((struct slice){name.bytes + at + 1, name.len - at - 1}, layer_parts,
+                     ARRAY_LEN(layer_parts));
 }
 
 static enum status refuse_others(const struct gguf *gguf, uint32_t n_layers, struct why *ret_why)
@@ -114,8 +136,10 @@ static enum status refuse_others(const struct gguf *gguf, uint32_t n_layers, str
             continue;
         char text[64];
         snprintf(text, sizeof text, "%.*s", (int)name.len, name.bytes);
-        return why_set(ret_why, STATUS_BAD_FILE, text, "tensor \"%s\": not part of a llama graph of %" PRIu32
-                       " layers as served; leaving it out would alter the answer", text, n_layers);
+        return why_set(ret_why, STATUS_BAD_FILE, text,
+                       "tensor \"%s\": not part of a llama graph of %" PRIu32
+                       " layers as served; leaving it out would alter the answer",
+                       text, n_layers);
     }
     return OK;
 }
@@ -129,20 +153,23 @@ static enum status settle_vocab(const struct gguf *gguf, struct graph *graph, st
     if (graph->vocab == 0 && rows <= GRAPH_VOCAB_MAX)
         graph->vocab = (uint32_t)rows;
     if (graph->vocab == 0)
-        return why_set(ret_why, STATUS_BAD_FILE, embedding, "tensor \"%s\": %" PRIu64 " rows, at most %d are served", embedding,
-                       rows, GRAPH_VOCAB_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, embedding,
+                       "tensor \"%s\": %" PRIu64 " rows, at most %d are served", embedding, rows,
+                       GRAPH_VOCAB_MAX);
     if (!gguf_has(gguf, tokens))
         return OK;
     enum gguf_type type;
     size_t count = 0;
     TRY(gguf_array(gguf, tokens, &type, &count, ret_why));
     if (type != GGUF_STRING || count != graph->vocab)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens, "key \"%s\": %zu items%s, the vocabulary has %" PRIu32, tokens, count,
+        return why_set(ret_why, STATUS_BAD_FILE, tokens,
+                       "key \"%s\": %zu items%s, the vocabulary has %" PRIu32, tokens, count,
                        type != GGUF_STRING ? " that are no strings" : "", graph->vocab);
     return OK;
 }
 
-enum status graph_tensors_check(const struct gguf *gguf, struct graph *graph, const struct graph_keys *k, struct why *ret_why)
+enum status graph_tensors_check(const struct gguf *gguf, struct graph *graph,
+                                const struct graph_keys *k, struct why *ret_why)
 {
     TRY(settle_vocab(gguf, graph, ret_why));
     const uint64_t widths[WIDTH_COUNT] = {

@@ -1,6 +1,7 @@
 /* inspection.c: a checkpoint's report.
  *
- * HOW     Both forms are written from the same figures, gathered first; the manifest goes in as the canonical text it is.
+ * HOW     Both forms are written from the same figures, gathered first; the manifest goes in as the
+ *         canonical text it is.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/inspection.h"
@@ -48,7 +49,8 @@ static void count_weights(struct figures *f)
         if (row == f->n_types)
             f->types[f->n_types++] = (struct type_row){.type = type};
         f->types[row].tensors++;
-        f->types[row].elements += tensor->dims[0] * tensor->dims[1] * tensor->dims[2] * tensor->dims[3];
+        f->types[row].elements +=
+            tensor->dims[0] * tensor->dims[1] * tensor->dims[2] * tensor->dims[3];
         f->types[row].bytes += tensor->bytes;
     }
 }
@@ -75,9 +77,13 @@ static bool figures_init(struct figures *f, const struct inspection *in)
     for (uint32_t i = 0; i < graph->n_layers; i++) {
         const struct graph_layer *l = &graph->layers[i];
         f->source[i] = i;
-        f->layers[i] = (struct ledger_shape){.hidden = graph->hidden, .query_heads = l->n_query_heads,
-                                             .k_heads = l->n_k_heads, .v_heads = l->n_v_heads, .d_qk = l->d_qk,
-                                             .d_v = l->d_v, .kv_bytes = in->kv_bytes};
+        f->layers[i] = (struct ledger_shape){.hidden = graph->hidden,
+                                             .query_heads = l->n_query_heads,
+                                             .k_heads = l->n_k_heads,
+                                             .v_heads = l->n_v_heads,
+                                             .d_qk = l->d_qk,
+                                             .d_v = l->d_v,
+                                             .kv_bytes = in->kv_bytes};
     }
     count_weights(f);
     choose_lengths(f);
@@ -108,8 +114,9 @@ static struct length_row ledgers_at(const struct figures *f, uint64_t tokens)
 static bool is_same_heads(const struct graph_layer *a, const struct graph_layer *b)
 {
     size_t map_bytes = a->n_query_heads * sizeof *a->query_to_k_head;
-    return a->n_query_heads == b->n_query_heads && a->n_k_heads == b->n_k_heads && a->n_v_heads == b->n_v_heads &&
-           a->d_qk == b->d_qk && a->d_v == b->d_v && memcmp(a->query_to_k_head, b->query_to_k_head, map_bytes) == 0 &&
+    return a->n_query_heads == b->n_query_heads && a->n_k_heads == b->n_k_heads &&
+           a->n_v_heads == b->n_v_heads && a->d_qk == b->d_qk && a->d_v == b->d_v &&
+           memcmp(a->query_to_k_head, b->query_to_k_head, map_bytes) == 0 &&
            memcmp(a->query_to_v_head, b->query_to_v_head, map_bytes) == 0;
 }
 
@@ -135,13 +142,17 @@ static void add_heads_json(struct text_buf *out, const struct figures *f)
     for (uint32_t first = 0, end = 0; first < graph->n_layers; first = end) {
         const struct graph_layer *l = &graph->layers[first];
         end = end_of_run(graph, first);
-        text_buf_add(out, "%s{\"first_layer\":%u,\"last_layer\":%u,\"query_heads\":%u,\"k_heads\":%u,\"v_heads\":%u,"
-                     "\"d_qk\":%u,\"d_v\":%u,\"query_to_k_head\":[", first == 0 ? "" : ",", first, end - 1, l->n_query_heads,
-                     l->n_k_heads, l->n_v_heads, l->d_qk, l->d_v);
+        text_buf_add(out,
+                     "%s{\"first_layer\":%u,\"last_layer\":%u,\"query_heads\":%u,\"k_heads\":%u,"
+                     "\"v_heads\":%u,"
+                     "\"d_qk\":%u,\"d_v\":%u,\"query_to_k_head\":[",
+                     first == 0 ? "" : ",", first, end - 1, l->n_query_heads, l->n_k_heads,
+                     l->n_v_heads, l->d_qk, l->d_v);
         add_map(out, l->query_to_k_head, l->n_query_heads, ",");
         text_buf_add(out, "],\"query_to_v_head\":[");
         add_map(out, l->query_to_v_head, l->n_query_heads, ",");
-        text_buf_add(out, "],\"kv_bytes_per_token_and_layer\":%" PRIu64 "}", ledger_append_bytes(&f->layers[first], 1));
+        text_buf_add(out, "],\"kv_bytes_per_token_and_layer\":%" PRIu64 "}",
+                     ledger_append_bytes(&f->layers[first], 1));
     }
     text_buf_add(out, "]");
 }
@@ -150,8 +161,11 @@ static void add_weights_json(struct text_buf *out, const struct figures *f)
 {
     text_buf_add(out, "\"weights\":[");
     for (size_t i = 0; i < f->n_types; i++)
-        text_buf_add(out, "%s{\"type\":\"%s\",\"tensors\":%" PRIu64 ",\"elements\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
-                     i == 0 ? "" : ",", f->types[i].type->name, f->types[i].tensors, f->types[i].elements, f->types[i].bytes);
+        text_buf_add(out,
+                     "%s{\"type\":\"%s\",\"tensors\":%" PRIu64 ",\"elements\":%" PRIu64
+                     ",\"bytes\":%" PRIu64 "}",
+                     i == 0 ? "" : ",", f->types[i].type->name, f->types[i].tensors,
+                     f->types[i].elements, f->types[i].bytes);
     text_buf_add(out, "]");
 }
 
@@ -160,11 +174,14 @@ static void add_ledgers_json(struct text_buf *out, const struct figures *f)
     text_buf_add(out, "\"ledgers\":[");
     for (size_t i = 0; i < f->n_lengths; i++) {
         struct length_row row = ledgers_at(f, f->lengths[i]);
-        text_buf_add(out, "%s{\"tokens\":%" PRIu64 ",\"kv_bytes_stored\":%" PRIu64 ",\"kv_bytes_read_per_step\":%" PRIu64
-                     ",\"kv_bytes_appended_per_token\":%" PRIu64 ",\"kv_bytes_if_repeated\":%" PRIu64
-                     ",\"attention_flops_per_token\":%" PRIu64 ",\"projection_flops_per_token\":%" PRIu64 "}",
-                     i == 0 ? "" : ",", f->lengths[i], row.stored, row.read, row.append, row.repeated, row.attention_flops,
-                     row.projection_flops);
+        text_buf_add(out,
+                     "%s{\"tokens\":%" PRIu64 ",\"kv_bytes_stored\":%" PRIu64
+                     ",\"kv_bytes_read_per_step\":%" PRIu64
+                     ",\"kv_bytes_appended_per_token\":%" PRIu64
+                     ",\"kv_bytes_if_repeated\":%" PRIu64 ",\"attention_flops_per_token\":%" PRIu64
+                     ",\"projection_flops_per_token\":%" PRIu64 "}",
+                     i == 0 ? "" : ",", f->lengths[i], row.stored, row.read, row.append,
+                     row.repeated, row.attention_flops, row.projection_flops);
     }
     text_buf_add(out, "]");
 }
@@ -180,10 +197,13 @@ char *inspection_json(const struct inspection *in)
     text_buf_init(&out, TEXT_MAX);
     char *text = NULL;
     if (figures_init(&f, in)) {
-        text_buf_add(&out, "{\"identity\":\"%s\",\"architecture_hash\":\"%s\",\"binding_hash\":\"%s\",\"manifest\":%s,"
-                     "\"binding\":%s,\"context\":%u,\"kv_type\":\"%s\",\"kv_bytes_per_token\":%" PRIu64 ",", identity,
-                     architecture, binding, in->manifest->identity_json, in->manifest->binding_json, in->graph->context,
-                     in->kv_type, ledgers_at(&f, 1).append);
+        text_buf_add(
+            &out,
+            "{\"identity\":\"%s\",\"architecture_hash\":\"%s\",\"binding_hash\":\"%s\","
+            "\"manifest\":%s,"
+            "\"binding\":%s,\"context\":%u,\"kv_type\":\"%s\",\"kv_bytes_per_token\":%" PRIu64 ",",
+            identity, architecture, binding, in->manifest->identity_json,
+            in->manifest->binding_json, in->graph->context, in->kv_type, ledgers_at(&f, 1).append);
         add_heads_json(&out, &f);
         text_buf_add(&out, ",");
         add_weights_json(&out, &f);
@@ -203,13 +223,15 @@ static void add_heads_text(struct text_buf *out, const struct figures *f)
     for (uint32_t first = 0, end = 0; first < graph->n_layers; first = end) {
         const struct graph_layer *l = &graph->layers[first];
         end = end_of_run(graph, first);
-        text_buf_add(out, "heads         layers %u-%u: %u query heads, %u K heads of %u, %u V heads of %u\n", first, end - 1,
-                     l->n_query_heads, l->n_k_heads, l->d_qk, l->n_v_heads, l->d_v);
+        text_buf_add(
+            out, "heads         layers %u-%u: %u query heads, %u K heads of %u, %u V heads of %u\n",
+            first, end - 1, l->n_query_heads, l->n_k_heads, l->d_qk, l->n_v_heads, l->d_v);
         text_buf_add(out, "              query head to K head: ");
         add_map(out, l->query_to_k_head, l->n_query_heads, " ");
         text_buf_add(out, "\n              query head to V head: ");
         add_map(out, l->query_to_v_head, l->n_query_heads, " ");
-        text_buf_add(out, "\n              K/V bytes a token and layer: %" PRIu64 "\n", ledger_append_bytes(&f->layers[first], 1));
+        text_buf_add(out, "\n              K/V bytes a token and layer: %" PRIu64 "\n",
+                     ledger_append_bytes(&f->layers[first], 1));
     }
 }
 
@@ -217,15 +239,19 @@ static void add_tables_text(struct text_buf *out, const struct figures *f)
 {
     text_buf_add(out, "\n%-13s %8s %14s %14s\n", "weights", "tensors", "elements", "bytes");
     for (size_t i = 0; i < f->n_types; i++)
-        text_buf_add(out, "  %-11s %8" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n", f->types[i].type->name, f->types[i].tensors,
-                     f->types[i].elements, f->types[i].bytes);
-    text_buf_add(out, "\n%-13s %14s %14s %14s %14s %16s %16s\n", "ledger at T", "K/V stored", "read a step", "append a token",
-                 "if repeated", "attention FLOPs", "projection FLOPs");
+        text_buf_add(out, "  %-11s %8" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n",
+                     f->types[i].type->name, f->types[i].tensors, f->types[i].elements,
+                     f->types[i].bytes);
+    text_buf_add(out, "\n%-13s %14s %14s %14s %14s %16s %16s\n", "ledger at T", "K/V stored",
+                 "read a step", "append a token", "if repeated", "attention FLOPs",
+                 "projection FLOPs");
     for (size_t i = 0; i < f->n_lengths; i++) {
         struct length_row row = ledgers_at(f, f->lengths[i]);
-        text_buf_add(out, "  %-11" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %16" PRIu64 " %16" PRIu64
-                     "\n", f->lengths[i], row.stored, row.read, row.append, row.repeated, row.attention_flops,
-                     row.projection_flops);
+        text_buf_add(out,
+                     "  %-11" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64
+                     " %16" PRIu64 " %16" PRIu64 "\n",
+                     f->lengths[i], row.stored, row.read, row.append, row.repeated,
+                     row.attention_flops, row.projection_flops);
     }
 }
 
@@ -239,16 +265,20 @@ char *inspection_text(const struct inspection *in)
     text_buf_init(&out, TEXT_MAX);
     char *text = NULL;
     if (figures_init(&f, in)) {
-        text_buf_add(&out, "model         %s\n", graph->name[0] != '\0' ? graph->name : "(no name)");
-        text_buf_add(&out, "graph         %s version %u: %u layers, hidden %u, ffn %u, vocabulary %u, context %u\n",
-                     graph->architecture, graph->version, graph->n_layers, graph->hidden, graph->ffn, graph->vocab,
-                     graph->context);
+        text_buf_add(&out, "model         %s\n",
+                     graph->name[0] != '\0' ? graph->name : "(no name)");
+        text_buf_add(&out,
+                     "graph         %s version %u: %u layers, hidden %u, ffn %u, vocabulary %u, "
+                     "context %u\n",
+                     graph->architecture, graph->version, graph->n_layers, graph->hidden,
+                     graph->ffn, graph->vocab, graph->context);
         text_buf_add(&out, "identity      %s\n", identity);
         add_heads_text(&out, &f);
-        text_buf_add(&out, "K/V           %s: %" PRIu64 " bytes a token over all layers\n", in->kv_type,
-                     ledgers_at(&f, 1).append);
+        text_buf_add(&out, "K/V           %s: %" PRIu64 " bytes a token over all layers\n",
+                     in->kv_type, ledgers_at(&f, 1).append);
         add_tables_text(&out, &f);
-        text_buf_add(&out, "\nmanifest      %s\nbinding       %s\n", in->manifest->identity_json, in->manifest->binding_json);
+        text_buf_add(&out, "\nmanifest      %s\nbinding       %s\n", in->manifest->identity_json,
+                     in->manifest->binding_json);
         text = text_buf_take(&out);
     }
     text_buf_release(&out);

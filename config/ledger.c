@@ -1,7 +1,9 @@
 /* ledger.c: M5.7's byte and FLOP terms.
  *
- * WHY     Expected bytes must come from the formulas, never from the allocator they are held against.
- * HOW     K and V keep their own head counts and widths throughout; MHA, GQA and MQA are only values of them.
+ * WHY     Expected bytes must come from the formulas, never from the allocator they are held
+ *         against.
+ * HOW     K and V keep their own head counts and widths throughout; MHA, GQA and MQA are only
+ *         values of them.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/ledger.h"
@@ -91,7 +93,8 @@ static bool rank_reads(const uint16_t *map, uint32_t heads_a_rank, uint32_t rank
     return false;
 }
 
-struct ledger_placement ledger_place(const uint16_t *map, uint32_t query_heads, uint32_t kv_heads, uint32_t ranks)
+struct ledger_placement ledger_place(const uint16_t *map, uint32_t query_heads, uint32_t kv_heads,
+                                     uint32_t ranks)
 {
     ASSERT(ranks > 0 && query_heads % ranks == 0);
     struct ledger_placement p = {.kv_heads = kv_heads};
@@ -118,24 +121,26 @@ static uint64_t head_bytes(const struct ledger_shape *s)
     return times(plus(s->d_qk, s->d_v), s->kv_bytes);
 }
 
-uint64_t ledger_physical_bytes(const struct ledger_shape *s, const struct ledger_placement *p, uint64_t requests,
-                               uint64_t tokens)
+uint64_t ledger_physical_bytes(const struct ledger_shape *s, const struct ledger_placement *p,
+                               uint64_t requests, uint64_t tokens)
 {
     return times(times(requests, tokens), times(head_bytes(s), p->replicas));
 }
 
-uint64_t ledger_rank_bytes(const struct ledger_shape *s, const struct ledger_placement *p, uint64_t requests, uint64_t tokens)
+uint64_t ledger_rank_bytes(const struct ledger_shape *s, const struct ledger_placement *p,
+                           uint64_t requests, uint64_t tokens)
 {
     return times(times(requests, tokens), times(head_bytes(s), p->rank_heads_most));
 }
 
-uint64_t ledger_replica_append_bytes(const struct ledger_shape *s, const struct ledger_placement *p, uint64_t rows)
+uint64_t ledger_replica_append_bytes(const struct ledger_shape *s, const struct ledger_placement *p,
+                                     uint64_t rows)
 {
     return times(rows, times(head_bytes(s), p->replicas - p->kv_heads));
 }
 
-uint64_t ledger_remote_history_bytes(const struct ledger_shape *s, const struct ledger_placement *p, uint64_t requests,
-                                     uint64_t tokens)
+uint64_t ledger_remote_history_bytes(const struct ledger_shape *s, const struct ledger_placement *p,
+                                     uint64_t requests, uint64_t tokens)
 {
     return times(times(requests, tokens), times(head_bytes(s), p->replicas - p->kv_heads));
 }
@@ -148,7 +153,8 @@ uint32_t ledger_producers(const uint32_t *source, uint32_t n_layers)
     return producers;
 }
 
-uint64_t ledger_model_projection_parameters(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers)
+uint64_t ledger_model_projection_parameters(const struct ledger_shape *layers,
+                                            const uint32_t *source, uint32_t n_layers)
 {
     uint64_t sum = 0;
     for (uint32_t l = 0; l < n_layers; l++) {
@@ -158,8 +164,8 @@ uint64_t ledger_model_projection_parameters(const struct ledger_shape *layers, c
     return sum;
 }
 
-uint64_t ledger_model_resident_bytes(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers,
-                                     uint64_t requests, uint64_t tokens)
+uint64_t ledger_model_resident_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                     uint32_t n_layers, uint64_t requests, uint64_t tokens)
 {
     uint64_t sum = 0;
     for (uint32_t l = 0; l < n_layers; l++)
@@ -167,8 +173,8 @@ uint64_t ledger_model_resident_bytes(const struct ledger_shape *layers, const ui
     return sum;
 }
 
-uint64_t ledger_model_history_bytes(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers,
-                                    uint64_t requests, uint64_t tokens)
+uint64_t ledger_model_history_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                    uint32_t n_layers, uint64_t requests, uint64_t tokens)
 {
     uint64_t sum = 0;
     for (uint32_t l = 0; l < n_layers; l++) {
@@ -178,7 +184,8 @@ uint64_t ledger_model_history_bytes(const struct ledger_shape *layers, const uin
     return sum;
 }
 
-uint64_t ledger_model_append_bytes(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers, uint64_t rows)
+uint64_t ledger_model_append_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                   uint32_t n_layers, uint64_t rows)
 {
     uint64_t sum = 0;
     for (uint32_t l = 0; l < n_layers; l++)
@@ -186,11 +193,13 @@ uint64_t ledger_model_append_bytes(const struct ledger_shape *layers, const uint
     return sum;
 }
 
-uint64_t ledger_model_attention_flops(const struct ledger_shape *layers, uint32_t n_layers, uint64_t rows, uint64_t tokens)
+uint64_t ledger_model_attention_flops(const struct ledger_shape *layers, uint32_t n_layers,
+                                      uint64_t rows, uint64_t tokens)
 {
     uint64_t sum = 0;
     for (uint32_t l = 0; l < n_layers; l++)
-        sum = plus(sum, plus(ledger_qk_flops(&layers[l], rows, tokens), ledger_pv_flops(&layers[l], rows, tokens)));
+        sum = plus(sum, plus(ledger_qk_flops(&layers[l], rows, tokens),
+                             ledger_pv_flops(&layers[l], rows, tokens)));
     return sum;
 }
 

@@ -1,8 +1,10 @@
-/* ledger.h: the byte and FLOP formulas of M5.7, one function a term (0x02 to 0x09). Pure; any thread.
+/* ledger.h: the byte and FLOP formulas of M5.7, one function a term (0x02 to 0x09). Pure; any
+ * thread.
  *
- * The terms are logical: padding, metadata, workspace and scales are not in them. A multiply-add is two FLOPs. B is requests of
- * equal retained length T; rows is new rows over all requests (B times S_q). The figures of every graph that is served fit 64
- * bits for B * S_q up to 32; an overflow is asserted, never wrapped. */
+ * The terms are logical: padding, metadata, workspace and scales are not in them. A multiply-add
+ * is two FLOPs. B is requests of equal retained length T; rows is new rows over all requests (B
+ * times S_q). The figures of every graph that is served fit 64 bits for B * S_q up to 32; an
+ * overflow is asserted, never wrapped. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_LEDGER_H
 #define FOLDKV_CONFIG_LEDGER_H
@@ -28,7 +30,8 @@ uint64_t ledger_history_bytes(const struct ledger_shape *shape, uint64_t request
 /* Output width of one matrix that holds Q, K and V. */
 uint64_t ledger_fused_width(const struct ledger_shape *shape);
 
-/* 0x05, 0x06: what an explicit repeat of K and V to every query head would hold, and what the grouped kernel holds. */
+/* 0x05, 0x06: what an explicit repeat of K and V to every query head would hold, and what the
+ * grouped kernel holds. */
 uint64_t ledger_repeat_bytes(const struct ledger_shape *shape, uint64_t requests, uint64_t tokens);
 enum { LEDGER_GROUPED_TEMPORARY_BYTES = 0 };
 /* FLOPs a byte of K/V: read once, and read again for every query head. */
@@ -37,35 +40,46 @@ double ledger_intensity_repeated(const struct ledger_shape *shape);
 
 /* 0x07: query heads shared out over ranks in order, equally many each. */
 struct ledger_placement {
-    uint64_t replicas;       /* the sum over K/V heads of the ranks that hold it */
-    uint64_t replicas_most;  /* of one head */
+    uint64_t replicas;        /* the sum over K/V heads of the ranks that hold it */
+    uint64_t replicas_most;   /* of one head */
     uint64_t rank_heads_most; /* K/V heads on one rank */
     uint64_t kv_heads;
 };
 /* query_to_kv_head has query_heads entries below kv_heads; ranks divides query_heads (asserted). */
-struct ledger_placement ledger_place(const uint16_t *query_to_kv_head, uint32_t query_heads, uint32_t kv_heads,
-                                     uint32_t ranks);
+struct ledger_placement ledger_place(const uint16_t *query_to_kv_head, uint32_t query_heads,
+                                     uint32_t kv_heads, uint32_t ranks);
 /* One layer's K/V over all ranks, and on the fullest one. K and V heads are equally many. */
-uint64_t ledger_physical_bytes(const struct ledger_shape *shape, const struct ledger_placement *placement, uint64_t requests,
+uint64_t ledger_physical_bytes(const struct ledger_shape *shape,
+                               const struct ledger_placement *placement, uint64_t requests,
                                uint64_t tokens);
-uint64_t ledger_rank_bytes(const struct ledger_shape *shape, const struct ledger_placement *placement, uint64_t requests,
+uint64_t ledger_rank_bytes(const struct ledger_shape *shape,
+                           const struct ledger_placement *placement, uint64_t requests,
                            uint64_t tokens);
 /* Sent to fill the replicas with rows, or to read the one copy from the other ranks. */
-uint64_t ledger_replica_append_bytes(const struct ledger_shape *shape, const struct ledger_placement *placement, uint64_t rows);
-uint64_t ledger_remote_history_bytes(const struct ledger_shape *shape, const struct ledger_placement *placement,
-                                     uint64_t requests, uint64_t tokens);
+uint64_t ledger_replica_append_bytes(const struct ledger_shape *shape,
+                                     const struct ledger_placement *placement, uint64_t rows);
+uint64_t ledger_remote_history_bytes(const struct ledger_shape *shape,
+                                     const struct ledger_placement *placement, uint64_t requests,
+                                     uint64_t tokens);
 
-/* 0x08: layers that read another layer's K/V. source[l] is the layer whose projections serve layer l; a producer is its own. */
+/* 0x08: layers that read another layer's K/V. source[l] is the layer whose projections serve
+ * layer l; a producer is its own. */
 uint32_t ledger_producers(const uint32_t *source, uint32_t n_layers);
-/* Sums over layers: projections (K/V only where they are made), stored once a producer, read once a layer. */
-uint64_t ledger_model_projection_parameters(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers);
-uint64_t ledger_model_resident_bytes(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers,
-                                     uint64_t requests, uint64_t tokens);
-uint64_t ledger_model_history_bytes(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers,
-                                    uint64_t requests, uint64_t tokens);
-uint64_t ledger_model_append_bytes(const struct ledger_shape *layers, const uint32_t *source, uint32_t n_layers, uint64_t rows);
-uint64_t ledger_model_attention_flops(const struct ledger_shape *layers, uint32_t n_layers, uint64_t rows, uint64_t tokens);
-/* New rows sent to pipeline stages: crossings is the sum over producers of the other stages that read them. */
-uint64_t ledger_stage_append_bytes(const struct ledger_shape *shape, uint64_t crossings, uint64_t rows);
+/* Sums over layers: projections (K/V only where they are made), stored once a producer, read
+ * once a layer. */
+uint64_t ledger_model_projection_parameters(const struct ledger_shape *layers,
+                                            const uint32_t *source, uint32_t n_layers);
+uint64_t ledger_model_resident_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                     uint32_t n_layers, uint64_t requests, uint64_t tokens);
+uint64_t ledger_model_history_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                    uint32_t n_layers, uint64_t requests, uint64_t tokens);
+uint64_t ledger_model_append_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                   uint32_t n_layers, uint64_t rows);
+uint64_t ledger_model_attention_flops(const struct ledger_shape *layers, uint32_t n_layers,
+                                      uint64_t rows, uint64_t tokens);
+/* New rows sent to pipeline stages: crossings is the sum over producers of the other stages that
+ * read them. */
+uint64_t ledger_stage_append_bytes(const struct ledger_shape *shape, uint64_t crossings,
+                                   uint64_t rows);
 
 #endif

@@ -1,8 +1,9 @@
 /* manifest.c: writes the manifest and hashes it.
  *
  * WHY     Two builds, two machines and two years must print the same bytes for the same artifact.
- * HOW     jansson with sorted keys and no spaces prints RFC 8785 as long as there are only ASCII strings, integers and bools;
- *         reals go in as the bits of their float in hex. The graph is a part of its own, so that it can be hashed alone.
+ * HOW     jansson with sorted keys and no spaces prints RFC 8785 as long as there are only ASCII
+ *         strings, integers and bools; reals go in as the bits of their float in hex. The graph is
+ *         a part of its own, so that it can be hashed alone.
  * ALWAYS  (1) Nothing that the machine or the clock decides is in the identity.   identity_of
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -75,7 +76,8 @@ static json_t *shape(uint64_t rows, uint64_t columns)
 /* The first layer whose pages have the same shape gives the group its number. */
 static bool is_same_cache_shape(const struct graph_layer *a, const struct graph_layer *b)
 {
-    return a->n_k_heads == b->n_k_heads && a->n_v_heads == b->n_v_heads && a->d_qk == b->d_qk && a->d_v == b->d_v;
+    return a->n_k_heads == b->n_k_heads && a->n_v_heads == b->n_v_heads && a->d_qk == b->d_qk &&
+           a->d_v == b->d_v;
 }
 
 static uint32_t cache_group_of(const struct graph *graph, uint32_t layer)
@@ -95,23 +97,27 @@ static uint32_t cache_group_of(const struct graph *graph, uint32_t layer)
 static json_t *layer_of(const struct graph *graph, uint32_t index)
 {
     const struct graph_layer *l = &graph->layers[index];
-    uint64_t q_rows = (uint64_t)l->n_query_heads * l->d_qk, k_rows = (uint64_t)l->n_k_heads * l->d_qk;
+    uint64_t q_rows = (uint64_t)l->n_query_heads * l->d_qk,
+             k_rows = (uint64_t)l->n_k_heads * l->d_qk;
     uint64_t v_rows = (uint64_t)l->n_v_heads * l->d_v, merged = (uint64_t)l->n_query_heads * l->d_v;
     json_t *o = json_object();
-    bool is_whole = set(o, "query_heads", json_integer(l->n_query_heads)) && set(o, "k_heads", json_integer(l->n_k_heads)) &&
-                    set(o, "v_heads", json_integer(l->n_v_heads)) && set(o, "d_qk", json_integer(l->d_qk)) &&
-                    set(o, "d_v", json_integer(l->d_v)) &&
-                    set(o, "query_to_k_head", head_map(l->query_to_k_head, l->n_query_heads)) &&
-                    set(o, "query_to_v_head", head_map(l->query_to_v_head, l->n_query_heads)) &&
-                    set(o, "q_projection_shape", shape(q_rows, graph->hidden)) &&
-                    set(o, "k_projection_shape", shape(k_rows, graph->hidden)) &&
-                    set(o, "v_projection_shape", shape(v_rows, graph->hidden)) &&
-                    set(o, "output_projection_shape", shape(graph->hidden, merged)) &&
-                    set(o, "attention_scale", float_bits(l->attention_scale)) &&
-                    set(o, "attention_soft_cap", float_bits(0.0f)) && set(o, "window", json_integer(0)) &&
-                    set(o, "rope_base", double_bits(l->rope_base)) && set(o, "rope_dims", json_integer(l->rope_dims)) &&
-                    set(o, "rope_scaling", json_string("none")) && set(o, "kv_source", json_integer(index)) &&
-                    set(o, "cache_group", json_integer(cache_group_of(graph, index)));
+    bool is_whole =
+        set(o, "query_heads", json_integer(l->n_query_heads)) &&
+        set(o, "k_heads", json_integer(l->n_k_heads)) &&
+        set(o, "v_heads", json_integer(l->n_v_heads)) && set(o, "d_qk", json_integer(l->d_qk)) &&
+        set(o, "d_v", json_integer(l->d_v)) &&
+        set(o, "query_to_k_head", head_map(l->query_to_k_head, l->n_query_heads)) &&
+        set(o, "query_to_v_head", head_map(l->query_to_v_head, l->n_query_heads)) &&
+        set(o, "q_projection_shape", shape(q_rows, graph->hidden)) &&
+        set(o, "k_projection_shape", shape(k_rows, graph->hidden)) &&
+        set(o, "v_projection_shape", shape(v_rows, graph->hidden)) &&
+        set(o, "output_projection_shape", shape(graph->hidden, merged)) &&
+        set(o, "attention_scale", float_bits(l->attention_scale)) &&
+        set(o, "attention_soft_cap", float_bits(0.0f)) && set(o, "window", json_integer(0)) &&
+        set(o, "rope_base", double_bits(l->rope_base)) &&
+        set(o, "rope_dims", json_integer(l->rope_dims)) &&
+        set(o, "rope_scaling", json_string("none")) && set(o, "kv_source", json_integer(index)) &&
+        set(o, "cache_group", json_integer(cache_group_of(graph, index)));
     return finish(o, is_whole);
 }
 
@@ -129,13 +135,16 @@ static json_t *graph_of(const struct graph *graph)
 {
     const char *order = graph->rope_order == ROPE_NEIGHBOURS ? "neighbours" : "halves";
     json_t *o = json_object();
-    bool is_whole = set(o, "name", json_string(graph->architecture)) && set(o, "version", json_integer(graph->version)) &&
-                    set(o, "hidden", json_integer(graph->hidden)) && set(o, "ffn", json_integer(graph->ffn)) &&
-                    set(o, "vocab", json_integer(graph->vocab)) && set(o, "rms_eps", float_bits(graph->rms_eps)) &&
-                    set(o, "rope_coordinate_order", json_string(order)) &&
-                    set(o, "qkv_fusion_order", json_string("separate")) &&
-                    set(o, "tied_output", json_boolean(graph->tied_output)) && set(o, "n_layers", json_integer(graph->n_layers)) &&
-                    set(o, "layers", layers_of(graph));
+    bool is_whole =
+        set(o, "name", json_string(graph->architecture)) &&
+        set(o, "version", json_integer(graph->version)) &&
+        set(o, "hidden", json_integer(graph->hidden)) && set(o, "ffn", json_integer(graph->ffn)) &&
+        set(o, "vocab", json_integer(graph->vocab)) &&
+        set(o, "rms_eps", float_bits(graph->rms_eps)) &&
+        set(o, "rope_coordinate_order", json_string(order)) &&
+        set(o, "qkv_fusion_order", json_string("separate")) &&
+        set(o, "tied_output", json_boolean(graph->tied_output)) &&
+        set(o, "n_layers", json_integer(graph->n_layers)) && set(o, "layers", layers_of(graph));
     return finish(o, is_whole);
 }
 
@@ -145,26 +154,30 @@ static json_t *placement_of(const struct graph *graph)
     const struct graph_layer *l = &graph->layers[0];
     json_t *rank = json_object();
     bool is_whole = set(rank, "query_heads", integers(l->n_query_heads, 0, 1)) &&
-                    set(rank, "k_heads", integers(l->n_k_heads, 0, 1)) && set(rank, "v_heads", integers(l->n_v_heads, 0, 1)) &&
+                    set(rank, "k_heads", integers(l->n_k_heads, 0, 1)) &&
+                    set(rank, "v_heads", integers(l->n_v_heads, 0, 1)) &&
                     set(rank, "kv_replicas", integers(l->n_k_heads, 1, 0));
     rank = finish(rank, is_whole);
     json_t *ranks = json_array();
     is_whole = json_array_append_new(ranks, rank) == 0;
     ranks = finish(ranks, is_whole);
     json_t *o = json_object();
-    is_whole = set(o, "ranks", ranks) && set(o, "tensor_parallel_degree", json_integer(1)); /* ranks is taken either way */
+    is_whole = set(o, "ranks", ranks) &&
+               set(o, "tensor_parallel_degree", json_integer(1)); /* ranks is taken either way */
     return finish(o, is_whole);
 }
 
 static json_t *cache_of(const struct manifest_layout *layout)
 {
     json_t *o = json_object();
-    bool is_whole = set(o, "layout", json_string("head-major pages")) && set(o, "kv_type", json_string(layout->kv_type)) &&
+    bool is_whole = set(o, "layout", json_string("head-major pages")) &&
+                    set(o, "kv_type", json_string(layout->kv_type)) &&
                     set(o, "page_tokens", json_integer(layout->page_tokens));
     return finish(o, is_whole);
 }
 
-/* The name in ASCII: other bytes, and the percent sign itself, as %XX, so that two names never become one. */
+/* The name in ASCII: other bytes, and the percent sign itself, as %XX, so that two names never
+ * become one. */
 static void model_id_of(const char *name, char ret_id[MODEL_ID_ROOM])
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -181,15 +194,18 @@ static void model_id_of(const char *name, char ret_id[MODEL_ID_ROOM])
     ret_id[n] = '\0';
 }
 
-static json_t *identity_of(const struct graph *graph, json_t *graph_json, const uint8_t checkpoint_sha256[SHA256_BYTES],
+static json_t *identity_of(const struct graph *graph, json_t *graph_json,
+                           const uint8_t checkpoint_sha256[SHA256_BYTES],
                            const struct manifest_layout *layout)
 {
     char hex[SHA256_HEX], id[MODEL_ID_ROOM];
     sha256_hex(checkpoint_sha256, hex);
     model_id_of(graph->name, id);
     json_t *o = json_object();
-    bool is_whole = set(o, "schema_version", json_integer(SCHEMA_VERSION)) && set(o, "model_id", json_string(id)) &&
-                    set(o, "checkpoint_sha256", json_string(hex)) && set(o, "architecture_generation", json_integer(0)) &&
+    bool is_whole = set(o, "schema_version", json_integer(SCHEMA_VERSION)) &&
+                    set(o, "model_id", json_string(id)) &&
+                    set(o, "checkpoint_sha256", json_string(hex)) &&
+                    set(o, "architecture_generation", json_integer(0)) &&
                     set(o, "graph", json_incref(graph_json)) && set(o, "cache", cache_of(layout)) &&
                     set(o, "placement", placement_of(graph));
     return finish(o, is_whole);
@@ -202,7 +218,8 @@ static json_t *binding_of(const struct manifest_binding *binding)
     bool is_whole = set(o, "modes", modes) && /* first, so that it is taken either way */
                     set(o, "backend", json_string(binding->backend)) &&
                     set(o, "backend_revision", json_string(FOLDKV_VERSION)) &&
-                    set(o, "numerics", json_string(binding->numerics)) && set(o, "materializes_repeated_kv", json_false());
+                    set(o, "numerics", json_string(binding->numerics)) &&
+                    set(o, "materializes_repeated_kv", json_false());
     return finish(o, is_whole);
 }
 
@@ -222,8 +239,10 @@ static char *print_and_hash(const json_t *value, uint8_t ret_hash[SHA256_BYTES])
     return text;
 }
 
-static enum status fill(struct manifest *m, const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES],
-                        const struct manifest_layout *layout, const struct manifest_binding *binding)
+static enum status fill(struct manifest *m, const struct graph *graph,
+                        const uint8_t checkpoint_sha256[SHA256_BYTES],
+                        const struct manifest_layout *layout,
+                        const struct manifest_binding *binding)
 {
     json_t *graph_json = graph_of(graph);
     json_t *identity = identity_of(graph, graph_json, checkpoint_sha256, layout);
@@ -240,8 +259,9 @@ static enum status fill(struct manifest *m, const struct graph *graph, const uin
 }
 
 enum status manifest_new(const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES],
-                         const struct manifest_layout *layout, const struct manifest_binding *binding,
-                         struct manifest **ret_manifest, struct why *ret_why)
+                         const struct manifest_layout *layout,
+                         const struct manifest_binding *binding, struct manifest **ret_manifest,
+                         struct why *ret_why)
 {
     *ret_manifest = NULL;
     struct manifest *m = mem_zalloc(1, sizeof *m);

@@ -1,7 +1,9 @@
-/* manifest.h: the immutable identity of a servable artifact (M5.7 0x01) as canonical JSON, and its hashes.
+/* manifest.h: the immutable identity of a servable artifact (M5.7 0x01) as canonical JSON, and
+ * its hashes.
  *
- * identity I = SHA-256 of the identity part; architecture_hash covers the graph alone; binding is what the plan receipt binds and
- * is not in I. All JSON is RFC 8785: ASCII, integers only (a float is its bits in hex), keys sorted, no spaces. */
+ * identity I = SHA-256 of the identity part; architecture_hash covers the graph alone; binding
+ * is what the plan receipt binds and is not in I. All JSON is RFC 8785: ASCII, integers only (a
+ * float is its bits in hex), keys sorted, no spaces. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_MANIFEST_H
 #define FOLDKV_CONFIG_MANIFEST_H
@@ -17,8 +19,8 @@ struct manifest_layout {
 
 /* What the plan binds: the instruction set and the like. */
 struct manifest_binding {
-    const char *backend;    /* "x86" */
-    const char *numerics;   /* contract version, e.g. "foldkv-1: int8x16 activations, chunk 256" */
+    const char *backend;  /* "x86" */
+    const char *numerics; /* contract version, e.g. "foldkv-1: int8x16 activations, chunk 256" */
 };
 
 struct manifest {
@@ -30,8 +32,9 @@ struct manifest {
 };
 
 enum status manifest_new(const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES],
-                         const struct manifest_layout *layout, const struct manifest_binding *binding,
-                         struct manifest **ret_manifest, struct why *ret_why) MUST_USE;
+                         const struct manifest_layout *layout,
+                         const struct manifest_binding *binding, struct manifest **ret_manifest,
+                         struct why *ret_why) MUST_USE;
 void manifest_free(struct manifest **manifest);
 
 #endif

@@ -1,7 +1,8 @@
 /* mem.c: counted memory with one failure injector.
  *
  * WHY     Every allocation must be seen to fail once; a steady step must be seen to make none.
- * HOW     Two atomics: calls made, and the call number that shall fail. Libraries are handed the same functions.
+ * HOW     Two atomics: calls made, and the call number that shall fail. Libraries are handed the
+ *         same functions.
  * ALWAYS  (1) Every path to the system allocator counts exactly once.   mem_may
  * THREAD  any
  */

@@ -1,8 +1,8 @@
 /* options.c: the option table as data, the defaults, and the order in which the readers are asked.
  *
  * WHY     A setting exists once, in options.def; nothing here names one.
- * HOW     Each source is read over the one before it: default, file, environment, flag. The flags are read twice, since they
- *         may name the file that comes before them.
+ * HOW     Each source is read over the one before it: default, file, environment, flag. The flags
+ *         are read twice, since they may name the file that comes before them.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options.h"
@@ -11,7 +11,15 @@
 
 const struct option option_rows[] = {
 #define OPTION(section, name, type, value, least, most, unit, change, flag, prose)                 \
-    {#section "." #name, OPTION_##type, value, least, most, unit, OPTION_##change, flag, prose,    \
+    {#section "." #name,                                                                           \
+     OPTION_##type,                                                                                \
+     value,                                                                                        \
+     least,                                                                                        \
+     most,                                                                                         \
+     unit,                                                                                         \
+     OPTION_##change,                                                                              \
+     flag,                                                                                         \
+     prose,                                                                                        \
      offsetof(struct options, section##_##name)},
 #include "config/options.def"
 #undef OPTION
@@ -60,7 +68,8 @@ static const char *config_path_of(const struct options_line *line, char *const *
     if (line->config_path != NULL)
         return line->config_path;
     for (; environment != NULL && *environment != NULL; environment++) {
-        if (strncmp(*environment, name, sizeof name - 1) == 0 && (*environment)[sizeof name - 1] != '\0')
+        if (strncmp(*environment, name, sizeof name - 1) == 0 &&
+            (*environment)[sizeof name - 1] != '\0')
             return *environment + sizeof name - 1;
     }
     return NULL;

@@ -1,8 +1,9 @@
-/* options.h: everything an operator can set, from one table: a flag beats the environment, which beats the file, which beats the
- * default.
+/* options.h: everything an operator can set, from one table: a flag beats the environment, which
+ * beats the file, which beats the default.
  *
- * struct options has one member a row of options.def, section_name; it owns nothing, so it may be copied. Written at start by
- * one thread, read-only afterwards. Texts returned are the caller's, freed with mem_free; NULL when memory cannot be had. */
+ * struct options has one member a row of options.def, section_name; it owns nothing, so it may
+ * be copied. Written at start by one thread, read-only afterwards. Texts returned are the
+ * caller's, freed with mem_free; NULL when memory cannot be had. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_OPTIONS_H
 #define FOLDKV_CONFIG_OPTIONS_H
@@ -45,16 +46,20 @@ struct options_line {
 /* Fills every member with its default. */
 void options_defaults(struct options *ret_options);
 
-/* Defaults, then the file that --config or FOLDKV_CONFIG names, then the environment (FOLDKV_CACHE_BYTES), then the flags
- * (--cache-bytes 2GiB or --cache-bytes=2GiB; of a flag given twice the last holds). words are those after the command's name;
- * environment is a NULL-terminated environ. extras may be NULL. BAD_OPTION names the option, where it came from, the value and
- * what would be right; IO if the file cannot be read. An unknown FOLDKV_ variable is BAD_OPTION, except FOLDKV_TEST_*. */
+/* Defaults, then the file that --config or FOLDKV_CONFIG names, then the environment
+ * (FOLDKV_CACHE_BYTES), then the flags (--cache-bytes 2GiB or --cache-bytes=2GiB; of a flag
+ * given twice the last holds). words are those after the command's name; environment is a
+ * NULL-terminated environ. extras may be NULL. BAD_OPTION names the option, where it came from,
+ * the value and what would be right; IO if the file cannot be read. An unknown FOLDKV_ variable
+ * is BAD_OPTION, except FOLDKV_TEST_*. */
 enum status options_load(size_t n_words, char *const *words, char *const *environment,
                          struct option_extra *extras, size_t n_extras, struct options *ret_options,
                          struct options_line *ret_line, struct why *ret_why) MUST_USE;
 
-/* One reader each; what they do not mention stays as it is. On failure options may be partly changed. */
-enum status options_read_file(struct options *options, const char *path, struct why *ret_why) MUST_USE;
+/* One reader each; what they do not mention stays as it is. On failure options may be partly
+ * changed. */
+enum status options_read_file(struct options *options, const char *path,
+                              struct why *ret_why) MUST_USE;
 /* The same over text in memory; origin stands in for the path in errors. */
 enum status options_read_text(struct options *options, struct slice text, const char *origin,
                               struct why *ret_why) MUST_USE;

@@ -1,6 +1,7 @@
 /* options_env.c: options from the environment.
  *
- * WHY     A misspelt variable that does nothing is a setting the operator believes in: names with our prefix must be known.
+ * WHY     A misspelt variable that does nothing is a setting the operator believes in: names with
+ *         our prefix must be known.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options_priv.h"

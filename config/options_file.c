@@ -1,7 +1,8 @@
 /* options_file.c: options from a file of `section.name = value` lines.
  *
- * HOW     A line is blank, a comment (# first), or one option. A value runs to the end of the line or to a # behind a blank; in
- *         double quotes it may hold anything printable, with \" and \\ for those two.
+ * HOW     A line is blank, a comment (# first), or one option. A value runs to the end of the line
+ *         or to a # behind a blank; in double quotes it may hold anything printable, with \" and \\
+ *         for those two.
  * ALWAYS  (1) A key stands in a file once, so no line silently undoes another.   read_line
  *         (2) At most FILE_BYTES_MAX bytes are read, whatever the path is.       options_read_file
  */
@@ -57,8 +58,8 @@ static struct slice unquoted(struct slice rest)
     return trimmed(rest);
 }
 
-/* Undoes the quoting of rest, which starts with a quote, into text. False if it does not end or is too long, or if more
- * than a comment follows. */
+/* Undoes the quoting of rest, which starts with a quote, into text. False if it does not end or
+ * is too long, or if more than a comment follows. */
 static bool quoted(struct slice rest, char text[OPTION_TEXT_MAX * 2], struct slice *ret_value)
 {
     size_t n = 0, i = 1;
@@ -90,8 +91,8 @@ static enum status read_line(struct options *options, struct slice text, struct 
     int shown = text.len > 64 ? 64 : (int)text.len;
     const char *equals = memchr(text.bytes, '=', text.len);
     if (equals == NULL)
-        return why_set(ret_why, STATUS_BAD_OPTION, "", "%s: \"%.*s\" is not `section.name = value`", where,
-                       shown, text.bytes);
+        return why_set(ret_why, STATUS_BAD_OPTION, "", "%s: \"%.*s\" is not `section.name = value`",
+                       where, shown, text.bytes);
     size_t key_len = (size_t)(equals - text.bytes);
     struct slice key = trimmed((struct slice){text.bytes, key_len});
     struct slice value = trimmed((struct slice){equals + 1, text.len - key_len - 1});
@@ -101,14 +102,14 @@ static enum status read_line(struct options *options, struct slice text, struct 
                        key.len > 64 ? 64 : (int)key.len, key.bytes);
     unsigned *seen_at = &at->seen_at[option - option_rows];
     if (*seen_at != 0)
-        return why_set(ret_why, STATUS_BAD_OPTION, option->key, "%s: %s stands already in line %u", where,
-                       option->key, *seen_at);
+        return why_set(ret_why, STATUS_BAD_OPTION, option->key, "%s: %s stands already in line %u",
+                       where, option->key, *seen_at);
     *seen_at = at->line;
     if (value.len == 0 || value.bytes[0] != '"')
         value = unquoted(value);
     else if (!quoted(value, value_text, &value))
-        return why_set(ret_why, STATUS_BAD_OPTION, option->key, "%s: %s: the quoted value does not end well",
-                       where, option->key);
+        return why_set(ret_why, STATUS_BAD_OPTION, option->key,
+                       "%s: %s: the quoted value does not end well", where, option->key);
     return option_set(options, option, value, where, ret_why);
 }
 
@@ -137,7 +138,8 @@ enum status options_read_file(struct options *options, const char *path, struct 
 {
     FILE *file = fopen(path, "rbe");
     if (file == NULL)
-        return why_set(ret_why, STATUS_IO, "config", "%.200s: cannot be read: %s", path, strerror(errno));
+        return why_set(ret_why, STATUS_IO, "config", "%.200s: cannot be read: %s", path,
+                       strerror(errno));
     char *bytes = mem_alloc(FILE_BYTES_MAX + 1);
     size_t len = bytes != NULL ? fread(bytes, 1, FILE_BYTES_MAX + 1, file) : 0;
     bool is_bad = ferror(file) != 0;
@@ -147,9 +149,11 @@ enum status options_read_file(struct options *options, const char *path, struct 
     if (bytes == NULL)
         s = why_set(ret_why, STATUS_NO_MEMORY, "config", "%.200s: no memory to read it", path);
     else if (is_bad)
-        s = why_set(ret_why, STATUS_IO, "config", "%.200s: cannot be read: %s", path, strerror(code));
+        s = why_set(ret_why, STATUS_IO, "config", "%.200s: cannot be read: %s", path,
+                    strerror(code));
     else if (len > FILE_BYTES_MAX)
-        s = why_set(ret_why, STATUS_BAD_OPTION, "config", "%.200s: more than %d bytes", path, (int)FILE_BYTES_MAX);
+        s = why_set(ret_why, STATUS_BAD_OPTION, "config", "%.200s: more than %d bytes", path,
+                    (int)FILE_BYTES_MAX);
     else
         s = options_read_text(options, (struct slice){bytes, len}, path, ret_why);
     mem_free(bytes);

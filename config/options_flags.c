@@ -1,15 +1,16 @@
 /* options_flags.c: options from the command line.
  *
- * HOW     A word that starts with two dashes is a flag, until a word that is only "--"; a flag's value follows "=" or is the
- *         next word. What is left over is positional. The table's flags, the command's extras, --config and --help are known;
- *         nothing may be shortened, so that a flag added later cannot change what an old line means.
+ * HOW     A word that starts with two dashes is a flag, until a word that is only "--"; a flag's
+ *         value follows "=" or is the next word. What is left over is positional. The table's
+ *         flags, the command's extras, --config and --help are known; nothing may be shortened, so
+ *         that a flag added later cannot change what an old line means.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options_priv.h"
 
 /* One flag as written, and the words behind it. */
 struct reading {
-    struct slice name; /* without the dashes and without "=value" */
+    struct slice name;  /* without the dashes and without "=value" */
     const char *equals; /* the text after "=", or NULL */
     char *const *next;  /* the word behind, if there is one */
     size_t n_left;      /* words behind */
@@ -42,7 +43,8 @@ static enum status value_of(struct reading *flag, const char **ret_value, struct
         return OK;
     }
     if (flag->n_left == 0)
-        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: a value must follow", flag->where);
+        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: a value must follow",
+                       flag->where);
     flag->is_next_used = true;
     *ret_value = *flag->next;
     return OK;
@@ -53,15 +55,15 @@ static enum status read_extra(struct option_extra *extra, struct reading *flag, 
     if (extra->metavar != NULL)
         return value_of(flag, &extra->ret_value, ret_why);
     if (flag->equals != NULL)
-        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: takes no value, found \"%.64s\"",
-                       flag->where, flag->equals);
+        return why_set(ret_why, STATUS_BAD_OPTION, flag->where,
+                       "%s: takes no value, found \"%.64s\"", flag->where, flag->equals);
     extra->ret_value = "";
     return OK;
 }
 
 static enum status read_flag(struct options *options, struct reading *flag,
-                             struct option_extra *extras, size_t n_extras, struct options_line *line,
-                             struct why *ret_why)
+                             struct option_extra *extras, size_t n_extras,
+                             struct options_line *line, struct why *ret_why)
 {
     for (size_t i = 0; i < n_extras; i++) {
         if (slice_is(flag->name, extras[i].flag))
@@ -71,7 +73,8 @@ static enum status read_flag(struct options *options, struct reading *flag,
         return value_of(flag, &line->config_path, ret_why);
     const struct option *option = find_flag(flag->name);
     if (option == NULL)
-        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: no such option; see --help", flag->where);
+        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: no such option; see --help",
+                       flag->where);
     const char *value = NULL;
     TRY(value_of(flag, &value, ret_why));
     return option_set(options, option, (struct slice){value, strlen(value)}, flag->where, ret_why);
@@ -124,7 +127,8 @@ enum status options_read_flags(struct options *options, size_t n_words, char *co
         } else if (is_over || word[0] != '-' || word[1] == '\0') {
             TRY(take_positional(ret_line, word, ret_why));
         } else if (is_short) {
-            return why_set(ret_why, STATUS_BAD_OPTION, "", "%.64s: no such option; see --help", word);
+            return why_set(ret_why, STATUS_BAD_OPTION, "", "%.64s: no such option; see --help",
+                           word);
         } else {
             struct reading flag = reading_of(word, words + i + 1, n_words - i - 1);
             TRY(read_flag(options, &flag, extras, n_extras, ret_line, ret_why));

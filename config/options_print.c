@@ -1,6 +1,8 @@
-/* options_print.c: the option table as text: help, example file, reference page, dump, fuzzer's dictionary.
+/* options_print.c: the option table as text: help, example file, reference page, dump, fuzzer's
+ * dictionary.
  *
- * WHY     Each is a walk over the same rows, so none can fall behind; a test compares the two that are committed.
+ * WHY     Each is a walk over the same rows, so none can fall behind; a test compares the two that
+ *         are committed.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options_priv.h"
@@ -64,8 +66,10 @@ char *options_dump(const struct options *options)
 
 static const char *metavar_of(const struct option *option)
 {
-    return option->type == OPTION_SIZE ? "SIZE" : option->type == OPTION_U32 ? "N"
-           : option->type == OPTION_CHOICE ? option->unit : "TEXT";
+    return option->type == OPTION_SIZE     ? "SIZE"
+           : option->type == OPTION_U32    ? "N"
+           : option->type == OPTION_CHOICE ? option->unit
+                                           : "TEXT";
 }
 
 static void add_flag_help(struct text_buf *out, const struct option *option)
@@ -76,7 +80,8 @@ static void add_flag_help(struct text_buf *out, const struct option *option)
     option_flag_name(option, name);
     option_range_text(option, range);
     option_get_text(&defaults, option, value);
-    text_buf_add(out, "  --%s %s", option->flag[0] != '\0' ? option->flag : name, metavar_of(option));
+    text_buf_add(out, "  --%s %s", option->flag[0] != '\0' ? option->flag : name,
+                 metavar_of(option));
     if (option->flag[0] != '\0')
         text_buf_add(out, ", --%s %s", name, metavar_of(option));
     text_buf_add(out, "\n");
@@ -93,11 +98,13 @@ char *options_help(const struct option_extra *extras, size_t n_extras)
     text_buf_init(&out, TEXT_MAX);
     for (size_t i = 0; i < n_extras; i++) {
         bool has_value = extras[i].metavar != NULL;
-        text_buf_add(&out, "  --%s%s%s\n", extras[i].flag, has_value ? " " : "", has_value ? extras[i].metavar : "");
+        text_buf_add(&out, "  --%s%s%s\n", extras[i].flag, has_value ? " " : "",
+                     has_value ? extras[i].metavar : "");
         add_wrapped(&out, "        ", extras[i].prose);
     }
     text_buf_add(&out, "  --config FILE\n");
-    add_wrapped(&out, "        ", "File of `section.name = value` lines; FOLDKV_CONFIG names it too.");
+    add_wrapped(&out, "        ",
+                "File of `section.name = value` lines; FOLDKV_CONFIG names it too.");
     text_buf_add(&out, "  --help, -h\n        This text.\n");
     for (size_t i = 0; i < option_count; i++)
         add_flag_help(&out, &option_rows[i]);
@@ -108,8 +115,10 @@ char *options_example(void)
 {
     struct text_buf out;
     text_buf_init(&out, TEXT_MAX);
-    text_buf_add(&out, "# foldkv.conf: every option with its default. Made from config/options.def.\n");
-    text_buf_add(&out, "# A flag beats an environment variable, which beats this file, which beats the default.\n");
+    text_buf_add(&out,
+                 "# foldkv.conf: every option with its default. Made from config/options.def.\n");
+    text_buf_add(&out, "# A flag beats an environment variable, which beats this file, which beats "
+                       "the default.\n");
     for (size_t i = 0; i < option_count; i++) {
         char range[OPTION_TEXT_MAX];
         option_range_text(&option_rows[i], range);
@@ -137,21 +146,30 @@ static void add_reference_row(struct text_buf *out, const struct option *option)
     else
         text_buf_add(out, "- default empty\n");
     text_buf_add(out, "- takes %s\n", range);
-    text_buf_add(out, "- %s\n", option->change == OPTION_LIVE ? "read again on SIGHUP" : "read at start");
+    text_buf_add(out, "- %s\n",
+                 option->change == OPTION_LIVE ? "read again on SIGHUP" : "read at start");
 }
 
 char *options_reference(void)
 {
     struct text_buf out;
     text_buf_init(&out, TEXT_MAX);
-    text_buf_add(&out, "# Options\n\nMade from `config/options.def`; a test holds the two together.\n\n");
-    text_buf_add(&out, "A flag beats an environment variable, which beats the file that `--config` or `FOLDKV_CONFIG`\n"
-                       "names, which beats the default. Of a flag given twice the last holds; in a file a key stands once.\n"
-                       "Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB` directly behind it. An option or an\n"
-                       "environment variable that starts with `FOLDKV_` and is not known is an error, and so is a value out\n"
-                       "of range: nothing is moved to the nearest value.\n\n"
-                       "A file has one `section.name = value` a line; `#` starts a comment. A value with `#`, a quote or\n"
-                       "blanks at its ends stands in double quotes. `deploy/foldkv.conf` lists every option.\n");
+    text_buf_add(&out,
+                 "# Options\n\nMade from `config/options.def`; a test holds the two together.\n\n");
+    text_buf_add(
+        &out,
+        "A flag beats an environment variable, which beats the file that `--config` or "
+        "`FOLDKV_CONFIG`\n"
+        "names, which beats the default. Of a flag given twice the last holds; in a file a key "
+        "stands once.\n"
+        "Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB` directly behind it. An "
+        "option or an\n"
+        "environment variable that starts with `FOLDKV_` and is not known is an error, and so is a "
+        "value out\n"
+        "of range: nothing is moved to the nearest value.\n\n"
+        "A file has one `section.name = value` a line; `#` starts a comment. A value with `#`, a "
+        "quote or\n"
+        "blanks at its ends stands in double quotes. `deploy/foldkv.conf` lists every option.\n");
     for (size_t i = 0; i < option_count; i++)
         add_reference_row(&out, &option_rows[i]);
     return text_buf_take(&out);

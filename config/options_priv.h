@@ -1,4 +1,5 @@
-/* options_priv.h: the option table as data, for the readers and the printers only. Read-only, so any thread. */
+/* options_priv.h: the option table as data, for the readers and the printers only. Read-only, so
+ * any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_OPTIONS_PRIV_H
 #define FOLDKV_CONFIG_OPTIONS_PRIV_H
@@ -31,7 +32,8 @@ void option_flag_name(const struct option *option, char ret_name[OPTION_NAME_MAX
 /* The row of a key; NULL if there is none. */
 const struct option *option_find(struct slice key);
 
-/* Checks value and stores it. where is what the person wrote it in: "--threads", "FOLDKV_SERVER_THREADS", "foldkv.conf:3". */
+/* Checks value and stores it. where is what the person wrote it in: "--threads",
+ * "FOLDKV_SERVER_THREADS", "foldkv.conf:3". */
 enum status option_set(struct options *options, const struct option *option, struct slice value,
                        const char *where, struct why *ret_why) MUST_USE;
 /* The stored value as option_set would take it: sizes with the largest suffix that is exact. */

@@ -2,7 +2,7 @@
  *
  * WHY     File, environment and flag differ in where a value stands, never in what it may be.
  * ALWAYS  (1) A value outside least..most is refused, never moved to the nearest one.   option_set
- *         (2) option_set takes what option_get_text gives and stores the same.          options_test
+ *         (2) option_set takes what option_get_text gives and stores the same.  options_test
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options_priv.h"
@@ -16,15 +16,16 @@ struct size_suffix {
     unsigned shift;
 };
 
-static const struct size_suffix suffixes[] = {
-    {"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}, {"", 0}};
+static const struct size_suffix suffixes[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20},
+                                              {"KiB", 10}, {"B", 0},    {"", 0}};
 
 static bool slice_is(struct slice s, const char *text)
 {
     return s.len == strlen(text) && memcmp(s.bytes, text, s.len) == 0;
 }
 
-/* Decimal digits at the start of text; how many, or 0 if there are none or the number is over 64 bits. */
+/* Decimal digits at the start of text; how many, or 0 if there are none or the number is over 64
+ * bits. */
 static size_t read_digits(struct slice text, uint64_t *ret_number)
 {
     uint64_t n = 0;
@@ -69,7 +70,8 @@ static bool choice_has(const char *choices, struct slice word)
 static void size_text(uint64_t bytes, char *text, size_t room)
 {
     size_t i = 0;
-    while (bytes == 0 ? suffixes[i].text[0] != '\0' : bytes % (UINT64_C(1) << suffixes[i].shift) != 0)
+    while (bytes == 0 ? suffixes[i].text[0] != '\0'
+                      : bytes % (UINT64_C(1) << suffixes[i].shift) != 0)
         i++;
     const char *suffix = suffixes[i].shift == 0 ? "" : suffixes[i].text;
     snprintf(text, room, "%" PRIu64 "%s", bytes >> suffixes[i].shift, suffix);
@@ -103,22 +105,26 @@ static enum status refuse(const struct option *option, struct slice value, const
 {
     char range[OPTION_TEXT_MAX];
     option_range_text(option, range);
-    const char *hint = option->type == OPTION_SIZE ? ", a number with KiB, MiB, GiB or TiB behind it or nothing"
-                       : option->type == OPTION_CHOICE ? "" : option->type == OPTION_U32 ? ", a whole number" : "";
+    const char *hint = option->type == OPTION_SIZE
+                           ? ", a number with KiB, MiB, GiB or TiB behind it or nothing"
+                       : option->type == OPTION_CHOICE ? ""
+                       : option->type == OPTION_U32    ? ", a whole number"
+                                                       : "";
     int shown = value.len > 64 ? 64 : (int)value.len;
-    return why_set(ret_why, STATUS_BAD_OPTION, option->key, "%s: \"%.*s\" %s; %s takes %s%s", where, shown,
-                   value.bytes, what, option->key, range, hint);
+    return why_set(ret_why, STATUS_BAD_OPTION, option->key, "%s: \"%.*s\" %s; %s takes %s%s", where,
+                   shown, value.bytes, what, option->key, range, hint);
 }
 
 static enum status set_number(struct options *options, const struct option *option,
                               struct slice value, const char *where, struct why *ret_why)
 {
     uint64_t n = 0;
-    bool is_number = option->type == OPTION_SIZE ? read_size(value, &n)
-                                                 : value.len > 0 && read_digits(value, &n) == value.len;
+    bool is_number = option->type == OPTION_SIZE
+                         ? read_size(value, &n)
+                         : value.len > 0 && read_digits(value, &n) == value.len;
     if (!is_number)
-        return refuse(option, value, where, option->type == OPTION_SIZE ? "is not a size" : "is not a number",
-                      ret_why);
+        return refuse(option, value, where,
+                      option->type == OPTION_SIZE ? "is not a size" : "is not a number", ret_why);
     if (n < option->least || n > option->most)
         return refuse(option, value, where, "is out of range", ret_why);
     char *member = (char *)options + option->offset;
@@ -130,13 +136,14 @@ static enum status set_number(struct options *options, const struct option *opti
     return OK;
 }
 
-static enum status set_text(struct options *options, const struct option *option, struct slice value,
-                            const char *where, struct why *ret_why)
+static enum status set_text(struct options *options, const struct option *option,
+                            struct slice value, const char *where, struct why *ret_why)
 {
     if (option->type == OPTION_CHOICE && !choice_has(option->unit, value))
         return refuse(option, value, where, "is not a choice", ret_why);
     if (value.len < option->least || value.len > option->most)
-        return refuse(option, value, where, value.len == 0 ? "is empty" : "is out of range in length", ret_why);
+        return refuse(option, value, where,
+                      value.len == 0 ? "is empty" : "is out of range in length", ret_why);
     if (!unicode_is_printable(value))
         return refuse(option, value, where, "has control bytes or is not UTF-8", ret_why);
     char *member = (char *)options + option->offset;

@@ -1,8 +1,10 @@
 /* sha256.c: SHA-256 by libcrypto.
  *
- * WHY     Identities, prefix keys and files are all hashed; framing and libcrypto's ways are kept in this one file.
- * HOW     The low-level calls: the EVP ones of libcrypto 3 allocate at each start, and a steady decode step, which hashes
- *         blocks as they fill, allocates nothing. Both end in the same machine code.
+ * WHY     Identities, prefix keys and files are all hashed; framing and libcrypto's ways are kept
+ *         in this one file.
+ * HOW     The low-level calls: the EVP ones of libcrypto 3 allocate at each start, and a steady
+ *         decode step, which hashes blocks as they fill, allocates nothing. Both end in the same
+ *         machine code.
  * THREAD  any; a struct sha256 by one at a time
  */
 // SPDX-License-Identifier: Apache-2.0

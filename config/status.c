@@ -1,6 +1,7 @@
 /* status.c: status.def read as tables.
  *
- * HOW     One row gives number, HTTP code, API code and text; nothing else in the tree repeats them.
+ * HOW     One row gives number, HTTP code, API code and text; nothing else in the tree repeats
+ *         them.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/status.h"

@@ -1,4 +1,5 @@
-/* status.h: the one enum of outcomes, made from status.def. Any function that can fail returns it. Any thread. */
+/* status.h: the one enum of outcomes, made from status.def. Any function that can fail returns
+ * it. Any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_STATUS_H
 #define FOLDKV_CONFIG_STATUS_H

@@ -1,6 +1,7 @@
 /* text_buf.c: growing text with a maximum.
  *
- * WHY     Help, dumps and reports are built piece by piece; checking each piece would hide what is written.
+ * WHY     Help, dumps and reports are built piece by piece; checking each piece would hide what is
+ *         written.
  * HOW     Room doubles; the first failure is remembered and every later addition does nothing.
  */
 // SPDX-License-Identifier: Apache-2.0

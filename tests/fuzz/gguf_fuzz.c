@@ -1,7 +1,8 @@
-/* gguf_fuzz.c: any bytes as a GGUF file: refused with a reason, or taken with every view inside the bytes.
+/* gguf_fuzz.c: any bytes as a GGUF file: refused with a reason, or taken with every view inside the
+ * bytes.
  *
- * HOW     A file that is taken has each of its tensors and arrays read from end to end, then its graph made, so that a view that
- *         leaves the buffer is seen by the sanitizer.
+ * HOW     A file that is taken has each of its tensors and arrays read from end to end, then its
+ *         graph made, so that a view that leaves the buffer is seen by the sanitizer.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph.h"
@@ -82,7 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct graph *graph = NULL;
     struct why why = {0};
     enum status s = gguf_parse(bytes, len, &gguf, &why);
-    ASSERT((s == OK) == (gguf != NULL) && (s == OK || (s == STATUS_BAD_FILE && why.text[0] != '\0')));
+    ASSERT((s == OK) == (gguf != NULL) &&
+           (s == OK || (s == STATUS_BAD_FILE && why.text[0] != '\0')));
     if (s != OK)
         return 0;
     read_all(gguf);

@@ -1,7 +1,7 @@
 /* options_fuzz.c: any bytes as a file of options, as an environment and as a command line.
  *
- * HOW     The input is read as a file; the same bytes, cut at line ends, are variables and words. What is taken must come back
- *         out of the dump as the same settings.
+ * HOW     The input is read as a file; the same bytes, cut at line ends, are variables and words.
+ *         What is taken must come back out of the dump as the same settings.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options.h"
@@ -49,17 +49,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct options options;
     struct options_line line;
     struct why why = {0};
-    struct option_extra extras[] = {{"json", NULL, "Prints JSON.", NULL}, {"streams", "N", "Streams.", NULL}};
+    struct option_extra extras[] = {{"json", NULL, "Prints JSON.", NULL},
+                                    {"streams", "N", "Streams.", NULL}};
     char *words[WORDS_MAX + 1];
     options_defaults(&options);
-    check(options_read_text(&options, (struct slice){(const char *)bytes, len}, "fuzz", &why), &options, &why);
+    check(options_read_text(&options, (struct slice){(const char *)bytes, len}, "fuzz", &why),
+          &options, &why);
     char *text = mem_dup((const char *)bytes, len);
     ASSERT(text != NULL);
     size_t n = cut(text, words);
     options_defaults(&options);
     check(options_read_environment(&options, words, &why), &options, &why);
     options_defaults(&options);
-    check(options_read_flags(&options, n, words, extras, ARRAY_LEN(extras), &line, &why), &options, &why);
+    check(options_read_flags(&options, n, words, extras, ARRAY_LEN(extras), &line, &why), &options,
+          &why);
     mem_free(text);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* gguf_writer.c: makes GGUF bytes.
  *
- * WHY     The reader is tested with files that no honest writer makes, so each count, size and offset can be set apart from
- *         what is there.
+ * WHY     The reader is tested with files that no honest writer makes, so each count, size and
+ *         offset can be set apart from what is there.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/gguf_writer.h"
@@ -102,7 +102,8 @@ void gguf_writer_drop_key(struct gguf_writer *w, const char *key)
     }
 }
 
-void gguf_writer_value(struct gguf_writer *w, const char *key, uint32_t type, const void *value, size_t bytes)
+void gguf_writer_value(struct gguf_writer *w, const char *key, uint32_t type, const void *value,
+                       size_t bytes)
 {
     struct text_buf *out = next_key(w);
     put_string(out, key);
@@ -132,27 +133,30 @@ void gguf_writer_string(struct gguf_writer *w, const char *key, const char *valu
     put_string(last_key(w), value);
 }
 
-void gguf_writer_array(struct gguf_writer *w, const char *key, uint32_t item_type, const void *items, uint64_t count,
-                       size_t bytes)
+void gguf_writer_array(struct gguf_writer *w, const char *key, uint32_t item_type,
+                       const void *items, uint64_t count, size_t bytes)
 {
     gguf_writer_value(w, key, GGUF_ARRAY, &item_type, sizeof item_type);
     put_u64(last_key(w), count);
     text_buf_add_bytes(last_key(w), items, bytes);
 }
 
-void gguf_writer_strings(struct gguf_writer *w, const char *key, const char *const *values, size_t count)
+void gguf_writer_strings(struct gguf_writer *w, const char *key, const char *const *values,
+                         size_t count)
 {
     gguf_writer_array(w, key, GGUF_STRING, NULL, count, 0);
     for (size_t i = 0; i < count; i++)
         put_string(last_key(w), values[i]);
 }
 
-struct gguf_writer_tensor *gguf_writer_tensor(struct gguf_writer *w, const char *name, uint32_t type, uint32_t n_dims,
-                                              const uint64_t *dims, const void *data, size_t bytes)
+struct gguf_writer_tensor *gguf_writer_tensor(struct gguf_writer *w, const char *name,
+                                              uint32_t type, uint32_t n_dims, const uint64_t *dims,
+                                              const void *data, size_t bytes)
 {
     ASSERT(w->n_tensors < TENSORS_MAX && n_dims <= ARRAY_LEN(w->tensors->dims));
     struct gguf_writer_tensor *t = &w->tensors[w->n_tensors++];
-    *t = (struct gguf_writer_tensor){.name_len = strlen(name), .n_dims = n_dims, .type = type, .bytes = bytes};
+    *t = (struct gguf_writer_tensor){
+        .name_len = strlen(name), .n_dims = n_dims, .type = type, .bytes = bytes};
     ASSERT(t->name_len < sizeof t->name);
     memcpy(t->name, name, t->name_len + 1);
     memcpy(t->dims, dims, n_dims * sizeof *dims);

@@ -1,6 +1,8 @@
-/* options_text.c: prints what is made from the option table: `options_text reference|example|help|dictionary`.
+/* options_text.c: prints what is made from the option table: `options_text
+ * reference|example|help|dictionary`.
  *
- * WHY     docs/options.md and deploy/foldkv.conf are committed for readers; after a change of the table this makes them anew.
+ * WHY     docs/options.md and deploy/foldkv.conf are committed for readers; after a change of the
+ *         table this makes them anew.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"

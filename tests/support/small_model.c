@@ -1,7 +1,8 @@
 /* small_model.c: random checkpoints.
  *
- * HOW     Weights are evenly spread round 0. A quantised block has one scale of its own and random quants, so that every
- *         value of the format occurs; the scale is chosen for the spread that its matrix needs.
+ * HOW     Weights are evenly spread round 0. A quantised block has one scale of its own and random
+ *         quants, so that every value of the format occurs; the scale is chosen for the spread that
+ *         its matrix needs.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/small_model.h"
@@ -15,8 +16,18 @@
 
 struct small_model small_model_default(void)
 {
-    return (struct small_model){.layers = 2, .hidden = 96, .ffn = 192, .heads = 6, .kv_heads = 2, .d_qk = 16, .d_v = 16,
-                                .vocab = 256, .context = 1024, .type = GGML_Q4_1, .head_type = GGML_Q8_0, .seed = 1};
+    return (struct small_model){.layers = 2,
+                                .hidden = 96,
+                                .ffn = 192,
+                                .heads = 6,
+                                .kv_heads = 2,
+                                .d_qk = 16,
+                                .d_v = 16,
+                                .vocab = 256,
+                                .context = 1024,
+                                .type = GGML_Q4_1,
+                                .head_type = GGML_Q8_0,
+                                .seed = 1};
 }
 
 static void put_half(char *at, double value)
@@ -29,7 +40,8 @@ static void put_half(char *at, double value)
 static void fill_quants(char *block, uint32_t type, double spread, uint64_t *noise)
 {
     const struct ggml_type *row = ggml_type_find(type);
-    double levels = type == GGML_Q8_0 ? 73.9 : 4.61; /* deviation of the even spread over the quants */
+    double levels =
+        type == GGML_Q8_0 ? 73.9 : 4.61; /* deviation of the even spread over the quants */
     double scale = spread / levels * noise_between(0.7, 1.3, noise);
     size_t at = type == GGML_Q4_1 ? 4 : 2;
     put_half(block, scale);
@@ -65,19 +77,21 @@ static void fill_matrix(char *data, uint32_t type, uint64_t n, double spread, ui
     }
 }
 
-static void add_matrix(struct gguf_writer *w, const char *name, uint32_t type, uint64_t columns, uint64_t rows,
-                       uint64_t *noise)
+static void add_matrix(struct gguf_writer *w, const char *name, uint32_t type, uint64_t columns,
+                       uint64_t rows, uint64_t *noise)
 {
     const struct ggml_type *row = ggml_type_find(type);
     ASSERT(row != NULL && columns % row->block_elements == 0);
     size_t bytes = columns / row->block_elements * row->block_bytes * rows;
-    struct gguf_writer_tensor *t = gguf_writer_tensor(w, name, type, 2, (const uint64_t[]){columns, rows}, NULL, bytes);
+    struct gguf_writer_tensor *t =
+        gguf_writer_tensor(w, name, type, 2, (const uint64_t[]){columns, rows}, NULL, bytes);
     fill_matrix(t->data, type, columns * rows, 1.0 / sqrt((double)columns), noise);
 }
 
 static void add_norm(struct gguf_writer *w, const char *name, uint64_t n, uint64_t *noise)
 {
-    struct gguf_writer_tensor *t = gguf_writer_tensor(w, name, GGML_F32, 1, &n, NULL, n * sizeof(float));
+    struct gguf_writer_tensor *t =
+        gguf_writer_tensor(w, name, GGML_F32, 1, &n, NULL, n * sizeof(float));
     for (uint64_t i = 0; i < n; i++)
         put_real(t->data + i * sizeof(float), GGML_F32, (float)noise_between(0.8, 1.2, noise));
 }
@@ -100,16 +114,20 @@ static void add_keys(struct gguf_writer *w, const struct small_model *m)
     gguf_writer_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
 }
 
-static void add_layer(struct gguf_writer *w, const struct small_model *m, uint32_t layer, uint64_t *noise)
+static void add_layer(struct gguf_writer *w, const struct small_model *m, uint32_t layer,
+                      uint64_t *noise)
 {
     uint32_t merged = m->heads * m->d_v;
     const struct {
         const char *part;
         uint32_t columns, rows;
     } matrices[] = {
-        {"attn_q.weight", m->hidden, m->heads * m->d_qk},    {"attn_k.weight", m->hidden, m->kv_heads * m->d_qk},
-        {"attn_v.weight", m->hidden, m->kv_heads * m->d_v},  {"attn_output.weight", merged, m->hidden},
-        {"ffn_gate.weight", m->hidden, m->ffn},              {"ffn_up.weight", m->hidden, m->ffn},
+        {"attn_q.weight", m->hidden, m->heads * m->d_qk},
+        {"attn_k.weight", m->hidden, m->kv_heads * m->d_qk},
+        {"attn_v.weight", m->hidden, m->kv_heads * m->d_v},
+        {"attn_output.weight", merged, m->hidden},
+        {"ffn_gate.weight", m->hidden, m->ffn},
+        {"ffn_up.weight", m->hidden, m->ffn},
         {"ffn_down.weight", m->ffn, m->hidden},
     };
     char name[64];

@@ -1,4 +1,5 @@
-/* small_model.h: whole llama checkpoints of any shape with random weights, made in memory from a seed. */
+/* small_model.h: whole llama checkpoints of any shape with random weights, made in memory from a
+ * seed. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_SMALL_MODEL_H
 #define FOLDKV_TESTS_SMALL_MODEL_H
@@ -13,10 +14,11 @@ struct small_model {
     uint64_t seed;
 };
 
-/* 2 layers, hidden 96, ffn 192, 6 heads on 2 K/V heads (g = 3) of 16, vocabulary 256, context 1024, Q4_1 with Q8_0 tables. */
+/* 2 layers, hidden 96, ffn 192, 6 heads on 2 K/V heads (g = 3) of 16, vocabulary 256, context
+ * 1024, Q4_1 with Q8_0 tables. */
 struct small_model small_model_default(void);
-/* A writer with all keys and tensors (no tokenizer), so that a test may change it. Weights have such a spread that activations
- * stay near 1. */
+/* A writer with all keys and tensors (no tokenizer), so that a test may change it. Weights have
+ * such a spread that activations stay near 1. */
 struct gguf_writer *small_model_writer(const struct small_model *model);
 /* The finished file, freed with mem_free. */
 char *small_model_bytes(const struct small_model *model, size_t *ret_len);

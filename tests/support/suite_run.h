@@ -5,7 +5,8 @@
 
 #include <check.h>
 
-/* Runs the suite in fork mode (CK_FORK=no overrides), prints what failed, frees it; the process's exit code. */
+/* Runs the suite in fork mode (CK_FORK=no overrides), prints what failed, frees it; the
+ * process's exit code. */
 int suite_run(Suite *suite);
 
 #endif

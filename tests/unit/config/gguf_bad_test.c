@@ -1,7 +1,7 @@
 /* gguf_bad_test.c: every way a GGUF file can lie is refused by name.
  *
- * HOW     A row makes a right file, spoils one thing, and states what the refusal must say. The right file itself is parsed
- *         first, so that a row can fail for its own reason only.
+ * HOW     A row makes a right file, spoils one thing, and states what the refusal must say. The
+ *         right file itself is parsed first, so that a row can fail for its own reason only.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/gguf.h"
@@ -80,7 +80,8 @@ static void alignment(struct gguf_writer *w, uint32_t value)
     quirks(w)->alignment = value > 0 && value <= 4096 ? value : 0;
 }
 
-static void tensor(struct gguf_writer *w, const char *name, uint32_t type, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static void tensor(struct gguf_writer *w, const char *name, uint32_t type, uint64_t a, uint64_t b,
+                   uint64_t c, uint64_t d)
 {
     gguf_writer_tensor(w, name, type, 4, (const uint64_t[]){a, b, c, d}, NULL, 0);
 }
@@ -145,7 +146,8 @@ SPOIL(alignment_text, gguf_writer_string(w, "general.alignment", "32"))
 SPOIL(alignment_other, gguf_writer_u32(w, "general.alignment", 4096))
 
 SPOIL(name_0, (second(w)->name_len = 0, second(w)->name[0] = '\0'))
-SPOIL(name_64, tensor(w, "a123456789b123456789c123456789d123456789e123456789f123456789g123", GGML_F32, 1, 1, 1, 1))
+SPOIL(name_64, tensor(w, "a123456789b123456789c123456789d123456789e123456789f123456789g123",
+                      GGML_F32, 1, 1, 1, 1))
 SPOIL(name_1000000, second(w)->name_len = 1000000)
 SPOIL(name_63, second(w)->name_len = UINT64_C(1) << 63)
 SPOIL(name_max, second(w)->name_len = UINT64_MAX)
@@ -178,14 +180,18 @@ SPOIL(offset_end, (second(w)->offset = 1056, second(w)->has_offset = true))
 SPOIL(offset_same, (second(w)->offset = 0, second(w)->has_offset = true))
 SPOIL(offset_inside, (second(w)->offset = 992, second(w)->has_offset = true))
 SPOIL(more_rows, second(w)->dims[1] = 5)
-SPOIL(two_huge, (tensor(w, "t", GGML_I8, UINT64_C(1) << 63, 1, 1, 1), tensor(w, "u", GGML_I8, UINT64_C(1) << 63, 1, 1, 1)))
+SPOIL(two_huge, (tensor(w, "t", GGML_I8, UINT64_C(1) << 63, 1, 1, 1),
+                 tensor(w, "u", GGML_I8, UINT64_C(1) << 63, 1, 1, 1)))
 
 static const struct bad_file {
     const char *name;
     void (*spoil)(struct gguf_writer *w);
     const char *field, *says;
 } bad_files[] = {
-#define BAD(spoil, field, says) {#spoil, spoil, field, says}
+#define BAD(spoil, field, says)                                                                    \
+    {                                                                                              \
+#spoil, spoil, field, says                                                                 \
+    }
     BAD(magic, "", "starts with bytes 47 47 4d 4c"),
     BAD(version_0, "", "version 0"),
     BAD(version_1, "", "version 1 is not served"),
@@ -300,10 +306,12 @@ START_TEST(a_bad_file_is_refused_by_name)
     enum status s = gguf_parse(bytes, len, &gguf, &why);
     ck_assert_msg(s == STATUS_BAD_FILE, "%s was taken", bad->name);
     ck_assert_ptr_null(gguf);
-    ck_assert_msg(strstr(why.text, bad->says) != NULL, "%s: \"%s\" lacks \"%s\"", bad->name, why.text, bad->says);
+    ck_assert_msg(strstr(why.text, bad->says) != NULL, "%s: \"%s\" lacks \"%s\"", bad->name,
+                  why.text, bad->says);
     if (bad->field[0] != '\0')
         ck_assert_str_eq(why.field, bad->field);
-    ck_assert_msg(mem_calls() - calls <= 8, "%s made %d allocations", bad->name, (int)(mem_calls() - calls));
+    ck_assert_msg(mem_calls() - calls <= 8, "%s made %d allocations", bad->name,
+                  (int)(mem_calls() - calls));
     mem_free(bytes);
     gguf_writer_free(&w);
 }
@@ -311,8 +319,8 @@ END_TEST
 
 START_TEST(nothing_is_allocated_for_impossible_counts)
 {
-    void (*const spoils[])(struct gguf_writer *) = {keys_31, keys_61, keys_64, keys_65536, tensors_31, tensors_61, tensors_64,
-                                                    tensors_65536};
+    void (*const spoils[])(struct gguf_writer *) = {
+        keys_31, keys_61, keys_64, keys_65536, tensors_31, tensors_61, tensors_64, tensors_65536};
     size_t len = 0;
     struct gguf *gguf = NULL;
     struct gguf_writer *w = right_file();
@@ -333,11 +341,13 @@ START_TEST(every_prefix_is_refused)
     struct gguf_writer *w = right_file();
     char *bytes = gguf_writer_finish(w, &len);
     for (size_t cut = 0; cut < len; cut++) {
-        char *copy = mem_alloc(cut); /* of exactly that size, so that a sanitizer sees one byte too far */
+        char *copy =
+            mem_alloc(cut); /* of exactly that size, so that a sanitizer sees one byte too far */
         ck_assert_ptr_nonnull(copy);
         memcpy(copy, bytes, cut);
         struct why why = {0};
-        ck_assert_msg(gguf_parse(copy, cut, &gguf, &why) == STATUS_BAD_FILE, "cut at %zu was taken", cut);
+        ck_assert_msg(gguf_parse(copy, cut, &gguf, &why) == STATUS_BAD_FILE, "cut at %zu was taken",
+                      cut);
         ck_assert(why.text[0] != '\0');
         mem_free(copy);
     }

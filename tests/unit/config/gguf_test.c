@@ -1,4 +1,5 @@
-/* gguf_test.c: what a right GGUF file gives: values, arrays, tensors, and an end to every allocation. */
+/* gguf_test.c: what a right GGUF file gives: values, arrays, tensors, and an end to every
+ * allocation. */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/gguf.h"
 
@@ -52,7 +53,11 @@ static const struct integer_row {
     {GGUF_I32, {0, 0, 0, 0x80}, false, 0, "-2147483648 is below 0"},
     {GGUF_U64, {0xff, 0xff, 0xff, 0xff}, true, UINT32_MAX, ""},
     {GGUF_U64, {0, 0, 0, 0, 1}, false, 0, "4294967296 is over 4294967295"},
-    {GGUF_U64, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, false, 0, "18446744073709551615 is over"},
+    {GGUF_U64,
+     {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+     false,
+     0,
+     "18446744073709551615 is over"},
     {GGUF_I64, {9}, true, 9, ""},
     {GGUF_I64, {0, 0, 0, 0, 0, 0, 0, 0x80}, false, 0, "-9223372036854775808 is below 0"},
     {GGUF_F32, {0}, false, 0, "an f32 found, an integer is needed"},
@@ -105,7 +110,8 @@ START_TEST(values_and_their_types)
     ck_assert(is_text(text, "h\xc3\xa9"));
     ck_assert_int_eq(gguf_string(gguf, "empty", &empty, &why), OK);
     ck_assert_uint_eq(empty.len, 0);
-    ck_assert(gguf_has(gguf, "real") && !gguf_has(gguf, "rea") && !gguf_has(gguf, "real2") && !gguf_has(gguf, ""));
+    ck_assert(gguf_has(gguf, "real") && !gguf_has(gguf, "rea") && !gguf_has(gguf, "real2") &&
+              !gguf_has(gguf, ""));
     ck_assert_int_eq(gguf_f32(gguf, "text", &real, &why), STATUS_BAD_FILE);
     ck_assert_str_eq(why.text, "key \"text\": a string found, an f32 is needed");
     ck_assert_int_eq(gguf_bool(gguf, "real", &yes, &why), STATUS_BAD_FILE);
@@ -121,7 +127,7 @@ END_TEST
 START_TEST(arrays_are_random_access)
 {
     enum { N = 5000 };
-    char (*texts)[16] = mem_zalloc(N, sizeof *texts);
+    char(*texts)[16] = mem_zalloc(N, sizeof *texts);
     const char **list = mem_zalloc(N, sizeof *list);
     ck_assert(texts != NULL && list != NULL);
     for (int i = 0; i < N; i++) {
@@ -182,7 +188,8 @@ START_TEST(tensors_are_found_with_their_bytes)
         snprintf(name, sizeof name, "t.%u", i * 7919 % 300);
         const struct gguf_tensor *t = gguf_tensor_find(gguf, name);
         ck_assert(t != NULL && t == gguf_tensor_at(gguf, i) && is_text(t->name, name));
-        ck_assert(t->n_dims == 1 && t->dims[0] == 3 && t->dims[1] == 1 && t->dims[3] == 1 && t->bytes == 12);
+        ck_assert(t->n_dims == 1 && t->dims[0] == 3 && t->dims[1] == 1 && t->dims[3] == 1 &&
+                  t->bytes == 12);
         ck_assert_uint_eq((size_t)((const char *)t->data - bytes) % alignment, 0);
         float first;
         memcpy(&first, t->data, sizeof first);
@@ -206,7 +213,8 @@ START_TEST(every_tensor_type_has_its_size)
                            512 / types[i].block_elements * types[i].block_bytes * 3);
     open_file(w);
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        ck_assert_uint_eq(gguf_tensor_find(gguf, types[i].name)->bytes, 512 / types[i].block_elements * types[i].block_bytes * 3);
+        ck_assert_uint_eq(gguf_tensor_find(gguf, types[i].name)->bytes,
+                          512 / types[i].block_elements * types[i].block_bytes * 3);
         ck_assert_str_eq(ggml_type_find(types[i].id)->name, types[i].name);
     }
     close_file();
@@ -268,7 +276,8 @@ START_TEST(every_allocation_fails_once)
         ck_assert_ptr_null(gguf);
         ck_assert(why.text[0] != '\0');
     }
-    ck_assert_uint_eq(failures, 8); /* the gguf, keys and tensors with their orders, extents, two lists */
+    ck_assert_uint_eq(failures,
+                      8); /* the gguf, keys and tensors with their orders, extents, two lists */
     gguf_free(&gguf);
     mem_free(written);
 }

@@ -47,11 +47,13 @@ START_TEST(a_small_model_is_read)
     ck_assert_str_eq(g->architecture, "llama");
     ck_assert_str_eq(g->name, "small random model");
     ck_assert(g->version == 1 && g->rope_order == ROPE_NEIGHBOURS && g->tied_output == (_i == 0));
-    ck_assert(g->n_layers == 2 && g->hidden == 96 && g->ffn == 192 && g->vocab == 256 && g->context == 1024);
+    ck_assert(g->n_layers == 2 && g->hidden == 96 && g->ffn == 192 && g->vocab == 256 &&
+              g->context == 1024);
     ck_assert(g->rms_eps == 1e-5f);
     for (uint32_t i = 0; i < g->n_layers; i++) {
         const struct graph_layer *l = &g->layers[i];
-        ck_assert(l->n_query_heads == 6 && l->n_k_heads == 2 && l->n_v_heads == 2 && l->d_qk == 16 && l->d_v == 32);
+        ck_assert(l->n_query_heads == 6 && l->n_k_heads == 2 && l->n_v_heads == 2 &&
+                  l->d_qk == 16 && l->d_v == 32);
         ck_assert(l->attention_scale == 0.25f && l->rope_base == 10000.0 && l->rope_dims == 16);
         for (uint16_t head = 0; head < 6; head++)
             ck_assert(l->query_to_k_head[head] == head / 3 && l->query_to_v_head[head] == head / 3);
@@ -76,10 +78,12 @@ START_TEST(widths_default_to_a_share_of_hidden)
         uint32_t n_dims;
         uint64_t dims[2];
     } tensors[] = {
-        {"token_embd.weight", 2, {32, 10}},        {"output_norm.weight", 1, {32, 1}},      {"blk.0.attn_norm.weight", 1, {32, 1}},
-        {"blk.0.ffn_norm.weight", 1, {32, 1}},     {"blk.0.attn_q.weight", 2, {32, 32}},    {"blk.0.attn_k.weight", 2, {32, 32}},
-        {"blk.0.attn_v.weight", 2, {32, 32}},      {"blk.0.attn_output.weight", 2, {32, 32}}, {"blk.0.ffn_gate.weight", 2, {32, 16}},
-        {"blk.0.ffn_up.weight", 2, {32, 16}},      {"blk.0.ffn_down.weight", 2, {16, 32}},
+        {"token_embd.weight", 2, {32, 10}},     {"output_norm.weight", 1, {32, 1}},
+        {"blk.0.attn_norm.weight", 1, {32, 1}}, {"blk.0.ffn_norm.weight", 1, {32, 1}},
+        {"blk.0.attn_q.weight", 2, {32, 32}},   {"blk.0.attn_k.weight", 2, {32, 32}},
+        {"blk.0.attn_v.weight", 2, {32, 32}},   {"blk.0.attn_output.weight", 2, {32, 32}},
+        {"blk.0.ffn_gate.weight", 2, {32, 16}}, {"blk.0.ffn_up.weight", 2, {32, 16}},
+        {"blk.0.ffn_down.weight", 2, {16, 32}},
     };
     for (size_t i = 0; i < ARRAY_LEN(tensors); i++)
         gguf_writer_tensor(w, tensors[i].name, GGML_F32, tensors[i].n_dims, tensors[i].dims, NULL,
@@ -87,7 +91,8 @@ START_TEST(widths_default_to_a_share_of_hidden)
     struct opened o = open_model(w);
     ck_assert_msg(o.status == OK, "%s", o.why.text);
     const struct graph_layer *l = &o.graph->layers[0];
-    ck_assert(l->d_qk == 16 && l->d_v == 16 && l->n_k_heads == 2 && l->rope_dims == 16 && l->rope_base == 10000.0);
+    ck_assert(l->d_qk == 16 && l->d_v == 16 && l->n_k_heads == 2 && l->rope_dims == 16 &&
+              l->rope_base == 10000.0);
     ck_assert(o.graph->vocab == 10 && o.graph->name[0] == '\0');
     close_model(&o);
 }
@@ -153,9 +158,21 @@ START_TEST(each_tensor_of_another_shape_or_type_is_named)
 END_TEST
 
 static const char *const extra_tensors[] = {
-    "blk.0.attn_q.bias", "rope_freqs.weight", "blk.2.attn_norm.weight", "blk.4294967295.attn_norm.weight", "blk.00.attn_norm.weight",
-    "blk.-1.attn_norm.weight", "blk.0.", "blk.", "blk.0", "blk.0.attn_q_norm.weight", "token_embd.weight2", "blk.18446744073709551616.x",
-    "output.bias", "blk.1.ffn_gate_exps.weight", "v.blk.0.attn_norm.weight",
+    "blk.0.attn_q.bias",
+    "rope_freqs.weight",
+    "blk.2.attn_norm.weight",
+    "blk.4294967295.attn_norm.weight",
+    "blk.00.attn_norm.weight",
+    "blk.-1.attn_norm.weight",
+    "blk.0.",
+    "blk.",
+    "blk.0",
+    "blk.0.attn_q_norm.weight",
+    "token_embd.weight2",
+    "blk.18446744073709551616.x",
+    "output.bias",
+    "blk.1.ffn_gate_exps.weight",
+    "v.blk.0.attn_norm.weight",
 };
 
 START_TEST(a_tensor_that_would_be_left_out_is_refused)
@@ -171,7 +188,8 @@ START_TEST(a_tensor_that_would_be_left_out_is_refused)
 }
 END_TEST
 
-/* A key with a value that is refused. The key of the model is replaced, or added if the model has none. */
+/* A key with a value that is refused. The key of the model is replaced, or added if the model
+ * has none. */
 static const struct bad_key {
     const char *key;
     enum gguf_type type;
@@ -182,13 +200,19 @@ static const struct bad_key {
     } value;
     const char *says;
 } bad_keys[] = {
-    {"general.architecture", GGUF_STRING, {.s = "qwen2"}, "\"qwen2\" is not served; served are: llama"},
+    {"general.architecture",
+     GGUF_STRING,
+     {.s = "qwen2"},
+     "\"qwen2\" is not served; served are: llama"},
     {"general.architecture", GGUF_U32, {.u = 1}, "a u32 found, a string is needed"},
     {"general.name", GGUF_STRING, {.s = "a\x01"}, "control bytes"},
     {"llama.block_count", GGUF_U32, {.u = 0}, "0, must be 1..4096"},
     {"llama.block_count", GGUF_U32, {.u = 1u << 31}, "2147483648, must be 1..4096"},
     {"llama.block_count", GGUF_U32, {.u = 3}, "tensor \"blk.2.attn_norm.weight\": absent"},
-    {"llama.block_count", GGUF_U32, {.u = 1}, "tensor \"blk.1.attn_norm.weight\": not part of a llama graph of 1 layers"},
+    {"llama.block_count",
+     GGUF_U32,
+     {.u = 1},
+     "tensor \"blk.1.attn_norm.weight\": not part of a llama graph of 1 layers"},
     {"llama.block_count", GGUF_STRING, {.s = "2"}, "a string found, an integer is needed"},
     {"llama.context_length", GGUF_U32, {.u = 0}, "0, must be 1..16777216"},
     {"llama.context_length", GGUF_U32, {.u = (1u << 24) + 1}, "16777217, must be"},
@@ -199,13 +223,28 @@ static const struct bad_key {
     {"llama.vocab_size", GGUF_U32, {.u = 255}, "the metadata demands 96 x 255"},
     {"llama.vocab_size", GGUF_U32, {.u = 0}, "0, must be 1.."},
     {"llama.attention.head_count", GGUF_U32, {.u = 0}, "0, must be 1..1024"},
-    {"llama.attention.head_count", GGUF_U32, {.u = 7}, "7 query heads are no multiple of 2 K/V heads"},
-    {"llama.attention.head_count", GGUF_U32, {.u = 34}, "34 query heads on 2 K/V heads, at most 16"},
+    {"llama.attention.head_count",
+     GGUF_U32,
+     {.u = 7},
+     "7 query heads are no multiple of 2 K/V heads"},
+    {"llama.attention.head_count",
+     GGUF_U32,
+     {.u = 34},
+     "34 query heads on 2 K/V heads, at most 16"},
     {"llama.attention.head_count", GGUF_U32, {.u = 8}, "the metadata demands 96 x 128"},
     {"llama.attention.head_count_kv", GGUF_U32, {.u = 0}, "0, must be 1..1024"},
-    {"llama.attention.head_count_kv", GGUF_U32, {.u = 4}, "6 query heads are no multiple of 4 K/V heads"},
-    {"llama.attention.head_count_kv", GGUF_U32, {.u = 12}, "6 query heads are no multiple of 12 K/V heads"},
-    {"llama.attention.key_length", GGUF_U32, {.u = 0}, "0 wide, must be a multiple of 16 in 16..256"},
+    {"llama.attention.head_count_kv",
+     GGUF_U32,
+     {.u = 4},
+     "6 query heads are no multiple of 4 K/V heads"},
+    {"llama.attention.head_count_kv",
+     GGUF_U32,
+     {.u = 12},
+     "6 query heads are no multiple of 12 K/V heads"},
+    {"llama.attention.key_length",
+     GGUF_U32,
+     {.u = 0},
+     "0 wide, must be a multiple of 16 in 16..256"},
     {"llama.attention.key_length", GGUF_U32, {.u = 24}, "24 wide"},
     {"llama.attention.key_length", GGUF_U32, {.u = 272}, "272 wide"},
     {"llama.attention.value_length", GGUF_U32, {.u = 8}, "8 wide"},
@@ -249,15 +288,21 @@ START_TEST(each_key_that_is_wrong_is_named)
     struct opened o = open_with_key(bad);
     ck_assert_msg(o.status == STATUS_BAD_FILE, "%s was taken", bad->key);
     ck_assert_ptr_null(o.graph);
-    ck_assert_msg(strstr(o.why.text, bad->says) != NULL, "\"%s\" lacks \"%s\"", o.why.text, bad->says);
+    ck_assert_msg(strstr(o.why.text, bad->says) != NULL, "\"%s\" lacks \"%s\"", o.why.text,
+                  bad->says);
     ck_assert(o.why.field[0] != '\0' && strstr(o.why.text, o.why.field) != NULL);
     close_model(&o);
 }
 END_TEST
 
 static const char *const needed_keys[] = {
-    "general.architecture", "llama.block_count", "llama.context_length", "llama.embedding_length",
-    "llama.feed_forward_length", "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon",
+    "general.architecture",
+    "llama.block_count",
+    "llama.context_length",
+    "llama.embedding_length",
+    "llama.feed_forward_length",
+    "llama.attention.head_count",
+    "llama.attention.layer_norm_rms_epsilon",
 };
 
 START_TEST(each_key_that_is_missing_is_named)
@@ -297,7 +342,8 @@ START_TEST(the_token_list_must_agree)
     struct opened o = open_model(w);
     ck_assert_int_eq(o.status, _i == 0 ? OK : STATUS_BAD_FILE);
     if (_i == 1)
-        ck_assert_str_eq(o.why.text, "key \"tokenizer.ggml.tokens\": 3 items, the vocabulary has 4");
+        ck_assert_str_eq(o.why.text,
+                         "key \"tokenizer.ggml.tokens\": 3 items, the vocabulary has 4");
     close_model(&o);
 }
 END_TEST
@@ -351,7 +397,8 @@ int main(void)
     tcase_add_test(tc, widths_default_to_a_share_of_hidden);
     tcase_add_loop_test(tc, each_tensor_that_is_missing_is_named, 0, 20);
     tcase_add_loop_test(tc, each_tensor_of_another_shape_or_type_is_named, 0, 42);
-    tcase_add_loop_test(tc, a_tensor_that_would_be_left_out_is_refused, 0, (int)ARRAY_LEN(extra_tensors));
+    tcase_add_loop_test(tc, a_tensor_that_would_be_left_out_is_refused, 0,
+                        (int)ARRAY_LEN(extra_tensors));
     tcase_add_loop_test(tc, each_key_that_is_wrong_is_named, 0, (int)ARRAY_LEN(bad_keys));
     tcase_add_loop_test(tc, each_key_that_is_missing_is_named, 0, (int)ARRAY_LEN(needed_keys));
     tcase_add_test(tc, neutral_values_are_served);

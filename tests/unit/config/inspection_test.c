@@ -90,8 +90,12 @@ END_TEST
 START_TEST(text_of_a_small_model)
 {
     static const char *const lines[] = {
-        "model         small random model\n", "heads         layers 0-1: 6 query heads, 2 K heads of 16, 2 V heads of 16\n",
-        "query head to K head: 0 0 0 1 1 1\n", "K/V           f16: 256 bytes a token over all layers\n", "  Q4_1 ", "  1024 ",
+        "model         small random model\n",
+        "heads         layers 0-1: 6 query heads, 2 K heads of 16, 2 V heads of 16\n",
+        "query head to K head: 0 0 0 1 1 1\n",
+        "K/V           f16: 256 bytes a token over all layers\n",
+        "  Q4_1 ",
+        "  1024 ",
         "\nmanifest      {\"architecture_generation\":0,",
     };
     open_small();
@@ -126,14 +130,21 @@ START_TEST(the_real_checkpoint)
 {
     const char *path = getenv("FOLDKV_TEST_MODEL");
     struct why why = {0};
-    ck_assert_msg(path != NULL, "FOLDKV_TEST_MODEL must name SmolLM2-135M-Instruct.Q4_1.gguf; tests/run fetches it");
+    ck_assert_msg(
+        path != NULL,
+        "FOLDKV_TEST_MODEL must name SmolLM2-135M-Instruct.Q4_1.gguf; tests/run fetches it");
     ck_assert_msg(gguf_open(path, &gguf, &why) == OK, "%s: %s", path, why.text);
     prepare();
-    ck_assert_ptr_nonnull(strstr(manifest->identity_json,
-                                 "\"checkpoint_sha256\":\"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53\""));
-    ck_assert(graph->n_layers == 30 && graph->hidden == 576 && graph->ffn == 1536 && graph->vocab == 49152);
-    ck_assert(graph->context == 8192 && graph->tied_output && graph->layers[29].rope_base == 100000.0);
-    ck_assert(graph->layers[29].n_query_heads == 9 && graph->layers[29].n_k_heads == 3 && graph->layers[29].d_qk == 64);
+    ck_assert_ptr_nonnull(
+        strstr(manifest->identity_json,
+               "\"checkpoint_sha256\":"
+               "\"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53\""));
+    ck_assert(graph->n_layers == 30 && graph->hidden == 576 && graph->ffn == 1536 &&
+              graph->vocab == 49152);
+    ck_assert(graph->context == 8192 && graph->tied_output &&
+              graph->layers[29].rope_base == 100000.0);
+    ck_assert(graph->layers[29].n_query_heads == 9 && graph->layers[29].n_k_heads == 3 &&
+              graph->layers[29].d_qk == 64);
     enum gguf_type type;
     size_t count = 0;
     ck_assert_int_eq(gguf_array(gguf, "tokenizer.ggml.tokens", &type, &count, &why), OK);

@@ -37,13 +37,18 @@ static uint64_t number(const json_t *value, const char *key)
 static struct ledger_shape shape_of(uint64_t kv_heads)
 {
     const json_t *e = at(golden, "example");
-    return (struct ledger_shape){.hidden = number(e, "hidden"), .query_heads = number(e, "query_heads"), .k_heads = kv_heads,
-                                 .v_heads = kv_heads, .d_qk = number(e, "d_h"), .d_v = number(e, "d_h"),
+    return (struct ledger_shape){.hidden = number(e, "hidden"),
+                                 .query_heads = number(e, "query_heads"),
+                                 .k_heads = kv_heads,
+                                 .v_heads = kv_heads,
+                                 .d_qk = number(e, "d_h"),
+                                 .d_v = number(e, "d_h"),
                                  .kv_bytes = number(e, "bytes_per_element")};
 }
 
 /* L layers of one shape, each its own source. */
-static void repeat_layers(const struct ledger_shape *shape, uint32_t n, struct ledger_shape *layers, uint32_t *source)
+static void repeat_layers(const struct ledger_shape *shape, uint32_t n, struct ledger_shape *layers,
+                          uint32_t *source)
 {
     for (uint32_t l = 0; l < n; l++) {
         layers[l] = *shape;
@@ -61,7 +66,8 @@ START_TEST(one_layer)
     ck_assert_uint_eq(s.query_heads / s.k_heads, number(a, "group"));
     ck_assert_uint_eq(ledger_projection_parameters(&s), number(row, "projection_parameters"));
     ck_assert_uint_eq(ledger_projection_flops(&s, 1), number(row, "projection_flops_per_token"));
-    ck_assert_uint_eq(ledger_qk_flops(&s, 1, T) + ledger_pv_flops(&s, 1, T), number(row, "qk_pv_flops_at_T"));
+    ck_assert_uint_eq(ledger_qk_flops(&s, 1, T) + ledger_pv_flops(&s, 1, T),
+                      number(row, "qk_pv_flops_at_T"));
     ck_assert_uint_eq(ledger_append_bytes(&s, 1), number(row, "append_bytes_per_token"));
     ck_assert_uint_eq(ledger_history_bytes(&s, 1, T), number(row, "history_bytes_at_T"));
     ck_assert_uint_eq(ledger_fused_width(&s), number(row, "fused_qkv_width"));
@@ -81,9 +87,12 @@ START_TEST(all_layers_and_sixteen_ranks)
     uint32_t source[L];
     uint16_t map[32];
     repeat_layers(&s, L, layers, source);
-    ck_assert_uint_eq(ledger_model_append_bytes(layers, source, L, 1), number(all, "append_bytes_per_token"));
-    ck_assert_uint_eq(ledger_model_resident_bytes(layers, source, L, 1, T), number(all, "history_bytes_at_T"));
-    ck_assert_uint_eq(ledger_model_history_bytes(layers, source, L, 1, T), number(all, "history_bytes_at_T"));
+    ck_assert_uint_eq(ledger_model_append_bytes(layers, source, L, 1),
+                      number(all, "append_bytes_per_token"));
+    ck_assert_uint_eq(ledger_model_resident_bytes(layers, source, L, 1, T),
+                      number(all, "history_bytes_at_T"));
+    ck_assert_uint_eq(ledger_model_history_bytes(layers, source, L, 1, T),
+                      number(all, "history_bytes_at_T"));
     for (uint16_t head = 0; head < 32; head++)
         map[head] = (uint16_t)(head / number(a, "group"));
     struct ledger_placement p = ledger_place(map, 32, (uint32_t)s.k_heads, RANKS);
@@ -91,8 +100,10 @@ START_TEST(all_layers_and_sixteen_ranks)
     ck_assert_uint_eq(p.replicas, s.k_heads * p.replicas_most);
     ck_assert_uint_eq(L * ledger_rank_bytes(&s, &p, 1, T), number(placed, "per_rank_bytes"));
     ck_assert_uint_eq(L * ledger_physical_bytes(&s, &p, 1, T), number(placed, "physical_bytes"));
-    ck_assert_uint_eq(L * ledger_replica_append_bytes(&s, &p, 1), number(placed, "replica_append_bytes_per_token"));
-    ck_assert_uint_eq(L * ledger_remote_history_bytes(&s, &p, 1, T), number(placed, "remote_history_bytes_if_not_replicated"));
+    ck_assert_uint_eq(L * ledger_replica_append_bytes(&s, &p, 1),
+                      number(placed, "replica_append_bytes_per_token"));
+    ck_assert_uint_eq(L * ledger_remote_history_bytes(&s, &p, 1, T),
+                      number(placed, "remote_history_bytes_if_not_replicated"));
 }
 END_TEST
 
@@ -108,12 +119,18 @@ START_TEST(pairs_of_layers_share_one_source)
         shared[l] = l / 2 * 2;
     ck_assert_uint_eq(ledger_producers(own, L), L);
     ck_assert_uint_eq(ledger_producers(shared, L), number(row, "producer_layers"));
-    ck_assert_uint_eq(ledger_model_projection_parameters(layers, own, L), number(row, "projection_parameters_before"));
-    ck_assert_uint_eq(ledger_model_projection_parameters(layers, shared, L), number(row, "projection_parameters_after"));
-    ck_assert_uint_eq(ledger_model_resident_bytes(layers, own, L, 1, T), number(row, "resident_history_before"));
-    ck_assert_uint_eq(ledger_model_resident_bytes(layers, shared, L, 1, T), number(row, "resident_history_after"));
-    ck_assert_uint_eq(ledger_model_history_bytes(layers, own, L, 1, T), number(row, "history_bytes_read_per_step_before"));
-    ck_assert_uint_eq(ledger_model_history_bytes(layers, shared, L, 1, T), number(row, "history_bytes_read_per_step_after"));
+    ck_assert_uint_eq(ledger_model_projection_parameters(layers, own, L),
+                      number(row, "projection_parameters_before"));
+    ck_assert_uint_eq(ledger_model_projection_parameters(layers, shared, L),
+                      number(row, "projection_parameters_after"));
+    ck_assert_uint_eq(ledger_model_resident_bytes(layers, own, L, 1, T),
+                      number(row, "resident_history_before"));
+    ck_assert_uint_eq(ledger_model_resident_bytes(layers, shared, L, 1, T),
+                      number(row, "resident_history_after"));
+    ck_assert_uint_eq(ledger_model_history_bytes(layers, own, L, 1, T),
+                      number(row, "history_bytes_read_per_step_before"));
+    ck_assert_uint_eq(ledger_model_history_bytes(layers, shared, L, 1, T),
+                      number(row, "history_bytes_read_per_step_after"));
     ck_assert(json_is_true(at(row, "qk_pv_flops_unchanged")));
     ck_assert_uint_eq(ledger_model_attention_flops(layers, L, 1, T), L * UINT64_C(67108864));
     ck_assert_uint_eq(ledger_stage_append_bytes(&s, 16, 1), 64 << 10); /* 0x08: 16 crossings */
@@ -122,7 +139,13 @@ END_TEST
 
 START_TEST(six_layers_with_three_sources)
 {
-    struct ledger_shape s = {.hidden = 512, .query_heads = 8, .k_heads = 2, .v_heads = 2, .d_qk = 64, .d_v = 64, .kv_bytes = 2};
+    struct ledger_shape s = {.hidden = 512,
+                             .query_heads = 8,
+                             .k_heads = 2,
+                             .v_heads = 2,
+                             .d_qk = 64,
+                             .d_v = 64,
+                             .kv_bytes = 2};
     const uint32_t source[] = {0, 0, 2, 2, 2, 5};
     struct ledger_shape layers[6];
     uint32_t own[6];
@@ -139,8 +162,13 @@ START_TEST(an_explicit_repeat)
 {
     const json_t *row = at(golden, "repeat_fixture");
     uint64_t kv_heads = number(row, "kv_heads"), d = number(row, "d_h"), T = number(row, "tokens");
-    struct ledger_shape s = {.hidden = 8, .query_heads = number(row, "query_heads"), .k_heads = kv_heads, .v_heads = kv_heads,
-                             .d_qk = d, .d_v = d, .kv_bytes = number(row, "bytes_per_element")};
+    struct ledger_shape s = {.hidden = 8,
+                             .query_heads = number(row, "query_heads"),
+                             .k_heads = kv_heads,
+                             .v_heads = kv_heads,
+                             .d_qk = d,
+                             .d_v = d,
+                             .kv_bytes = number(row, "bytes_per_element")};
     ck_assert_uint_eq(ledger_history_bytes(&s, 1, T), number(row, "owned_bytes"));
     ck_assert_uint_eq(ledger_repeat_bytes(&s, 1, T), number(row, "materialised_bytes"));
     ck_assert_uint_eq(LEDGER_GROUPED_TEMPORARY_BYTES, number(row, "grouped_allocated_bytes"));
@@ -150,15 +178,22 @@ END_TEST
 START_TEST(the_tiled_graph)
 {
     const json_t *row = at(golden, "optai");
-    uint64_t kv_heads = number(row, "kv_heads"), d = number(row, "d_h"), T = number(row, "context"), L = number(row, "layers");
-    struct ledger_shape s = {.hidden = 2048, .query_heads = number(row, "query_heads"), .k_heads = kv_heads,
-                             .v_heads = kv_heads, .d_qk = d, .d_v = d, .kv_bytes = 2};
+    uint64_t kv_heads = number(row, "kv_heads"), d = number(row, "d_h"), T = number(row, "context"),
+             L = number(row, "layers");
+    struct ledger_shape s = {.hidden = 2048,
+                             .query_heads = number(row, "query_heads"),
+                             .k_heads = kv_heads,
+                             .v_heads = kv_heads,
+                             .d_qk = d,
+                             .d_v = d,
+                             .kv_bytes = 2};
     ck_assert_uint_eq(ledger_history_bytes(&s, 1, T) / 2, number(row, "kv_tensor_bytes"));
     ck_assert_uint_eq(ledger_repeat_bytes(&s, 1, T) / 2, number(row, "tiled_tensor_bytes"));
     ck_assert_uint_eq(L * ledger_history_bytes(&s, 1, T), number(row, "cache_bytes"));
     ck_assert_uint_eq(L * ledger_append_bytes(&s, 1), number(row, "append_bytes_per_token"));
     ck_assert_uint_eq(L * 2, number(row, "tile_ops"));
-    ck_assert_uint_eq(L * ledger_repeat_bytes(&s, 1, T), number(row, "tile_bytes_written_per_token"));
+    ck_assert_uint_eq(L * ledger_repeat_bytes(&s, 1, T),
+                      number(row, "tile_bytes_written_per_token"));
 }
 END_TEST
 
@@ -168,14 +203,21 @@ START_TEST(mha_and_mqa_are_the_endpoints)
     uint64_t d = mha.hidden;
     ck_assert_uint_eq(ledger_projection_parameters(&mha), 4 * d * d);
     ck_assert_uint_eq(ledger_projection_parameters(&mqa) * 32, 2 * d * d * 33);
-    ck_assert_uint_eq(ledger_history_bytes(&mha, 1, 4096), 32 * ledger_history_bytes(&mqa, 1, 4096));
+    ck_assert_uint_eq(ledger_history_bytes(&mha, 1, 4096),
+                      32 * ledger_history_bytes(&mqa, 1, 4096));
     ck_assert_uint_eq(ledger_qk_flops(&mha, 1, 4096), ledger_qk_flops(&mqa, 1, 4096));
 }
 END_TEST
 
 START_TEST(k_and_v_keep_their_own_counts_and_widths)
 {
-    struct ledger_shape s = {.hidden = 10, .query_heads = 6, .k_heads = 3, .v_heads = 2, .d_qk = 5, .d_v = 7, .kv_bytes = 4};
+    struct ledger_shape s = {.hidden = 10,
+                             .query_heads = 6,
+                             .k_heads = 3,
+                             .v_heads = 2,
+                             .d_qk = 5,
+                             .d_v = 7,
+                             .kv_bytes = 4};
     ck_assert_uint_eq(ledger_projection_parameters(&s), 10 * (6 * 5 + 3 * 5 + 2 * 7 + 6 * 7));
     ck_assert_uint_eq(ledger_append_bytes(&s, 11), 11 * (3 * 5 + 2 * 7) * 4);
     ck_assert_uint_eq(ledger_fused_width(&s), 6 * 5 + 3 * 5 + 2 * 7);

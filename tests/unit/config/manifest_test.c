@@ -1,4 +1,5 @@
-/* manifest_test.c: the identity is canonical, complete, and changes with what alters a stored number and with nothing else. */
+/* manifest_test.c: the identity is canonical, complete, and changes with what alters a stored
+ * number and with nothing else. */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/manifest.h"
 
@@ -29,8 +30,8 @@ static struct graph *graph_of(const struct small_model *m, const char *name)
     return graph;
 }
 
-static struct manifest *manifest_of(const struct graph *graph, const uint8_t sha256[SHA256_BYTES], const char *kv_type,
-                                    uint32_t page_tokens, const char *backend)
+static struct manifest *manifest_of(const struct graph *graph, const uint8_t sha256[SHA256_BYTES],
+                                    const char *kv_type, uint32_t page_tokens, const char *backend)
 {
     struct manifest_layout layout = {kv_type, page_tokens};
     struct manifest_binding binding = {backend, "numbers-1"};
@@ -39,7 +40,8 @@ static struct manifest *manifest_of(const struct graph *graph, const uint8_t sha
     return m;
 }
 
-/* Fails unless text is RFC 8785 as far as we use it: ASCII, no spaces outside strings, no reals, keys in order. */
+/* Fails unless text is RFC 8785 as far as we use it: ASCII, no spaces outside strings, no reals,
+ * keys in order. */
 static void check_canonical(const char *text)
 {
     json_error_t error;
@@ -52,7 +54,8 @@ static void check_canonical(const char *text)
     bool is_in_string = false;
     for (const char *p = text; *p != '\0'; p++) {
         is_in_string ^= *p == '"' && p[-1] != '\\';
-        ck_assert(is_in_string || strchr(" .eE+", *p) == NULL || strncmp(p - 3, "true", 4) == 0 || strncmp(p - 4, "false", 5) == 0);
+        ck_assert(is_in_string || strchr(" .eE+", *p) == NULL || strncmp(p - 3, "true", 4) == 0 ||
+                  strncmp(p - 4, "false", 5) == 0);
     }
     free(again);
     json_decref(value);
@@ -70,7 +73,8 @@ START_TEST(it_is_canonical_and_hashed)
     ck_assert_mem_eq(hash, m->identity, sizeof hash);
     ck_assert_int_eq(sha256_of(m->binding_json, strlen(m->binding_json), hash), OK);
     ck_assert_mem_eq(hash, m->binding_hash, sizeof hash);
-    ck_assert_ptr_nonnull(strstr(m->identity_json, "\"model_id\":\"a \\\"name\\\" \\\\ with 100%25 %C3%A9\""));
+    ck_assert_ptr_nonnull(
+        strstr(m->identity_json, "\"model_id\":\"a \\\"name\\\" \\\\ with 100%25 %C3%A9\""));
     const char *graph_text = strstr(m->identity_json, "\"graph\":") + 8;
     const char *end = strstr(graph_text, ",\"model_id\"");
     ck_assert_int_eq(sha256_of(graph_text, (size_t)(end - graph_text), hash), OK);
@@ -81,16 +85,46 @@ START_TEST(it_is_canonical_and_hashed)
 END_TEST
 
 static const char *const fields[] = {
-    "\"schema_version\":1", "\"model_id\":\"m\"", "\"architecture_generation\":0", "\"checkpoint_sha256\":\"abcdef0000",
-    "\"name\":\"llama\"", "\"version\":1", "\"hidden\":96", "\"ffn\":192", "\"vocab\":256", "\"n_layers\":2", "\"rms_eps\":\"3727c5ac\"",
-    "\"query_heads\":6", "\"k_heads\":2", "\"v_heads\":2", "\"d_qk\":16", "\"d_v\":32", "\"query_to_k_head\":[0,0,0,1,1,1]",
-    "\"query_to_v_head\":[0,0,0,1,1,1]", "\"q_projection_shape\":[96,96]", "\"k_projection_shape\":[32,96]",
-    "\"v_projection_shape\":[64,96]", "\"output_projection_shape\":[96,192]", "\"window\":0", "\"rope_base\":\"40c3880000000000\"",
-    "\"rope_dims\":16", "\"rope_scaling\":\"none\"", "\"attention_scale\":\"3e800000\"", "\"attention_soft_cap\":\"00000000\"",
-    "\"kv_source\":0", "\"kv_source\":1", "\"cache_group\":0", "\"qkv_fusion_order\":\"separate\"",
-    "\"rope_coordinate_order\":\"neighbours\"", "\"tied_output\":true", "\"layout\":\"head-major pages\"", "\"kv_type\":\"f16\"",
-    "\"page_tokens\":64", "\"tensor_parallel_degree\":1",
-    "\"ranks\":[{\"k_heads\":[0,1],\"kv_replicas\":[1,1],\"query_heads\":[0,1,2,3,4,5],\"v_heads\":[0,1]}]",
+    "\"schema_version\":1",
+    "\"model_id\":\"m\"",
+    "\"architecture_generation\":0",
+    "\"checkpoint_sha256\":\"abcdef0000",
+    "\"name\":\"llama\"",
+    "\"version\":1",
+    "\"hidden\":96",
+    "\"ffn\":192",
+    "\"vocab\":256",
+    "\"n_layers\":2",
+    "\"rms_eps\":\"3727c5ac\"",
+    "\"query_heads\":6",
+    "\"k_heads\":2",
+    "\"v_heads\":2",
+    "\"d_qk\":16",
+    "\"d_v\":32",
+    "\"query_to_k_head\":[0,0,0,1,1,1]",
+    "\"query_to_v_head\":[0,0,0,1,1,1]",
+    "\"q_projection_shape\":[96,96]",
+    "\"k_projection_shape\":[32,96]",
+    "\"v_projection_shape\":[64,96]",
+    "\"output_projection_shape\":[96,192]",
+    "\"window\":0",
+    "\"rope_base\":\"40c3880000000000\"",
+    "\"rope_dims\":16",
+    "\"rope_scaling\":\"none\"",
+    "\"attention_scale\":\"3e800000\"",
+    "\"attention_soft_cap\":\"00000000\"",
+    "\"kv_source\":0",
+    "\"kv_source\":1",
+    "\"cache_group\":0",
+    "\"qkv_fusion_order\":\"separate\"",
+    "\"rope_coordinate_order\":\"neighbours\"",
+    "\"tied_output\":true",
+    "\"layout\":\"head-major pages\"",
+    "\"kv_type\":\"f16\"",
+    "\"page_tokens\":64",
+    "\"tensor_parallel_degree\":1",
+    "\"ranks\":[{\"k_heads\":[0,1],\"kv_replicas\":[1,1],\"query_heads\":[0,1,2,3,4,5],\"v_heads\":"
+    "[0,1]}]",
 };
 
 START_TEST(each_field_is_there)
@@ -100,9 +134,12 @@ START_TEST(each_field_is_there)
     struct graph *graph = graph_of(&model, "m");
     struct manifest *m = manifest_of(graph, checkpoint, "f16", 64, "scalar");
     for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-        ck_assert_msg(strstr(m->identity_json, fields[i]) != NULL, "%s is not in %s", fields[i], m->identity_json);
-    ck_assert_str_eq(m->binding_json, "{\"backend\":\"scalar\",\"backend_revision\":\"" FOLDKV_VERSION "\","
-                     "\"materializes_repeated_kv\":false,\"modes\":[\"prefill\",\"decode\",\"append\",\"verify\"],"
+        ck_assert_msg(strstr(m->identity_json, fields[i]) != NULL, "%s is not in %s", fields[i],
+                      m->identity_json);
+    ck_assert_str_eq(m->binding_json,
+                     "{\"backend\":\"scalar\",\"backend_revision\":\"" FOLDKV_VERSION "\","
+                     "\"materializes_repeated_kv\":false,\"modes\":[\"prefill\",\"decode\","
+                     "\"append\",\"verify\"],"
                      "\"numerics\":\"numbers-1\"}");
     manifest_free(&m);
     graph_free(&graph);
@@ -129,9 +166,12 @@ START_TEST(identity_follows_meaning_only)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct manifest *m = rows[i].m;
-        ck_assert_int_eq(memcmp(m->identity, base->identity, SHA256_BYTES) == 0, rows[i].is_same_identity);
-        ck_assert_int_eq(memcmp(m->architecture_hash, base->architecture_hash, SHA256_BYTES) == 0, rows[i].is_same_architecture);
-        ck_assert_int_eq(memcmp(m->binding_hash, base->binding_hash, SHA256_BYTES) == 0, rows[i].is_same_binding);
+        ck_assert_int_eq(memcmp(m->identity, base->identity, SHA256_BYTES) == 0,
+                         rows[i].is_same_identity);
+        ck_assert_int_eq(memcmp(m->architecture_hash, base->architecture_hash, SHA256_BYTES) == 0,
+                         rows[i].is_same_architecture);
+        ck_assert_int_eq(memcmp(m->binding_hash, base->binding_hash, SHA256_BYTES) == 0,
+                         rows[i].is_same_binding);
         manifest_free(&rows[i].m);
         ck_assert_ptr_null(rows[i].m);
     }

@@ -1,4 +1,5 @@
-/* options_rows_test.c: every row of options.def through every reader: least, most, one below, one above, and back out.
+/* options_rows_test.c: every row of options.def through every reader: least, most, one below, one
+ * above, and back out.
  *
  * HOW     The walk reads the table itself, so a new option is tested the moment it is a row.
  */
@@ -13,8 +14,10 @@
 
 enum { TEXT = 512, READERS = 4, ROWS_MAX = 128 };
 
-/* Sets the row to value by one of the readers: the file, the environment, the long flag, the short one with "=". */
-static enum status set_by(int reader, struct options *options, const struct option *row, const char *value, struct why *why)
+/* Sets the row to value by one of the readers: the file, the environment, the long flag, the
+ * short one with "=". */
+static enum status set_by(int reader, struct options *options, const struct option *row,
+                          const char *value, struct why *why)
 {
     char name[OPTION_NAME_MAX], line[TEXT];
     struct options_line rest;
@@ -31,7 +34,8 @@ static enum status set_by(int reader, struct options *options, const struct opti
     const char *flag = reader == 3 && row->flag[0] != '\0' ? row->flag : name;
     if (reader == 2) {
         snprintf(line, sizeof line, "--%s", flag);
-        return options_read_flags(options, 2, (char *const[]){line, (char *)(uintptr_t)value}, NULL, 0, &rest, why);
+        return options_read_flags(options, 2, (char *const[]){line, (char *)(uintptr_t)value}, NULL,
+                                  0, &rest, why);
     }
     snprintf(line, sizeof line, "--%s=%s", flag, value);
     return options_read_flags(options, 1, (char *const[]){line}, NULL, 0, &rest, why);
@@ -45,7 +49,8 @@ static void check_round_trip(const struct options *options)
     char *text = options_dump(options);
     ck_assert_ptr_nonnull(text);
     options_defaults(&again);
-    ck_assert_msg(options_read_text(&again, (struct slice){text, strlen(text)}, "dump", &why) == OK, "%s", why.text);
+    ck_assert_msg(options_read_text(&again, (struct slice){text, strlen(text)}, "dump", &why) == OK,
+                  "%s", why.text);
     ck_assert_mem_eq(options, &again, sizeof again);
     mem_free(text);
 }
@@ -77,11 +82,14 @@ static void check_refused(const struct option *row, const char *value)
         struct why why = {0};
         options_defaults(&options);
         before = options;
-        ck_assert_msg(set_by(reader, &options, row, value, &why) == STATUS_BAD_OPTION, "%s took \"%s\"", row->key, value);
-        bool is_line_refused = reader == 0 && strstr(why.text, "not UTF-8 text") != NULL; /* before any key of it is read */
+        ck_assert_msg(set_by(reader, &options, row, value, &why) == STATUS_BAD_OPTION,
+                      "%s took \"%s\"", row->key, value);
+        bool is_line_refused = reader == 0 && strstr(why.text, "not UTF-8 text") !=
+                                                  NULL; /* before any key of it is read */
         ck_assert_str_eq(why.field, is_line_refused ? "" : row->key);
         ck_assert_msg(is_line_refused || strstr(why.text, row->key) != NULL, "%s", why.text);
-        ck_assert_mem_eq(&options, &before, sizeof before); /* nothing is moved to the nearest value */
+        ck_assert_mem_eq(&options, &before,
+                         sizeof before); /* nothing is moved to the nearest value */
     }
 }
 
@@ -99,7 +107,15 @@ static void walk_number(const struct option *row)
     }
     snprintf(value, sizeof value, "%" PRIu64, row->most + 1);
     check_refused(row, value);
-    static const char *const wrong[] = {"", "-1", "+1", "1.5", "x", "0x10", "1 2", "18446744073709551616", "4294967296000000000000"};
+    static const char *const wrong[] = {"",
+                                        "-1",
+                                        "+1",
+                                        "1.5",
+                                        "x",
+                                        "0x10",
+                                        "1 2",
+                                        "18446744073709551616",
+                                        "4294967296000000000000"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
         check_refused(row, wrong[i]);
 }
@@ -167,7 +183,8 @@ START_TEST(rows_are_well_made)
     ck_assert_uint_le(option_count, ROWS_MAX);
     for (size_t i = 0; i < option_count; i++) {
         const struct option *row = &option_rows[i];
-        ck_assert_msg(row->prose[0] >= 'A' && row->prose[strlen(row->prose) - 1] == '.', "%s", row->key);
+        ck_assert_msg(row->prose[0] >= 'A' && row->prose[strlen(row->prose) - 1] == '.', "%s",
+                      row->key);
         ck_assert_msg(row->unit[0] != '\0' && row->least <= row->most, "%s", row->key);
         ck_assert_msg(row->type == OPTION_SIZE || row->most <= UINT32_MAX, "%s", row->key);
         ck_assert_msg(row->type != OPTION_STRING || row->most < OPTION_TEXT_MAX, "%s", row->key);

@@ -1,4 +1,5 @@
-/* options_test.c: the readers' own ways, the order among them, and the texts made from the table. */
+/* options_test.c: the readers' own ways, the order among them, and the texts made from the
+ * table. */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/options.h"
 
@@ -43,9 +44,23 @@ static const struct size_row {
     const char *text;
     uint64_t bytes; /* 0: refused */
 } size_rows[] = {
-    {"1024", KIB}, {"2048B", 2 * KIB}, {"1KiB", KIB}, {"3MiB", 3 * KIB * KIB}, {"1GiB", KIB * KIB * KIB}, {"0TiB", 0},
-    {"2GB", 0}, {"1G", 0}, {"1kib", 0}, {"1 KiB", 0}, {"KiB", 0}, {"-1KiB", 0}, {"1.5MiB", 0}, {"18446744073709551615TiB", 0},
-    {"16777217TiB", 0}, {"1KiBx", 0}, {"2GiB", 0},
+    {"1024", KIB},
+    {"2048B", 2 * KIB},
+    {"1KiB", KIB},
+    {"3MiB", 3 * KIB *KIB},
+    {"1GiB", KIB *KIB *KIB},
+    {"0TiB", 0},
+    {"2GB", 0},
+    {"1G", 0},
+    {"1kib", 0},
+    {"1 KiB", 0},
+    {"KiB", 0},
+    {"-1KiB", 0},
+    {"1.5MiB", 0},
+    {"18446744073709551615TiB", 0},
+    {"16777217TiB", 0},
+    {"1KiBx", 0},
+    {"2GiB", 0},
 };
 
 START_TEST(sizes)
@@ -61,7 +76,8 @@ END_TEST
 
 START_TEST(flags_and_positionals)
 {
-    ck_assert_int_eq(FLAGS("model.gguf", "--threads", "3", "--cache-bytes=2GiB", "-", "--", "--threads"), OK);
+    ck_assert_int_eq(
+        FLAGS("model.gguf", "--threads", "3", "--cache-bytes=2GiB", "-", "--", "--threads"), OK);
     ck_assert_uint_eq(options.server_threads, 3);
     ck_assert_uint_eq(options.cache_bytes, UINT64_C(2) << 30);
     ck_assert_uint_eq(line.n_positionals, 3);
@@ -98,8 +114,10 @@ END_TEST
 
 START_TEST(flags_of_one_command)
 {
-    struct option_extra extras[] = {{"json", NULL, "Prints JSON.", NULL}, {"streams", "N", "Streams.", NULL}};
-    ck_assert_int_eq(read_words((char *const[]){"--json", "--streams", "8", "x", NULL}, extras, 2), OK);
+    struct option_extra extras[] = {{"json", NULL, "Prints JSON.", NULL},
+                                    {"streams", "N", "Streams.", NULL}};
+    ck_assert_int_eq(read_words((char *const[]){"--json", "--streams", "8", "x", NULL}, extras, 2),
+                     OK);
     ck_assert_str_eq(extras[0].ret_value, "");
     ck_assert_str_eq(extras[1].ret_value, "8");
     ck_assert_uint_eq(line.n_positionals, 1);
@@ -107,7 +125,8 @@ START_TEST(flags_of_one_command)
     says("--json: takes no value, found \"1\"");
     ck_assert_int_eq(read_words((char *const[]){"--streams", NULL}, extras, 2), STATUS_BAD_OPTION);
     char *help = options_help(extras, 2);
-    ck_assert(help != NULL && strstr(help, "--streams N") != NULL && strstr(help, "--cache-bytes SIZE") != NULL);
+    ck_assert(help != NULL && strstr(help, "--streams N") != NULL &&
+              strstr(help, "--cache-bytes SIZE") != NULL);
     mem_free(help);
 }
 END_TEST
@@ -120,15 +139,19 @@ START_TEST(help_is_asked_for_before_all_else)
     ck_assert(line.is_help);
     ck_assert_int_eq(FLAGS("--", "--help"), OK);
     ck_assert(!line.is_help && line.n_positionals == 1);
-    ck_assert_int_eq(options_load(1, (char *const[]){"--help"}, (char *const[]){"FOLDKV_NONSENSE=1", NULL}, NULL, 0, &options,
-                                  &line, &why), OK);
+    ck_assert_int_eq(options_load(1, (char *const[]){"--help"},
+                                  (char *const[]){"FOLDKV_NONSENSE=1", NULL}, NULL, 0, &options,
+                                  &line, &why),
+                     OK);
 }
 END_TEST
 
 START_TEST(files)
 {
-    ck_assert_int_eq(read_file_text("# all\n\n  server.threads=2 # two\r\n\tmodel.name =  my model \n"
-                                    "server.listen = [::1]:80#80\ncache.bytes = 1GiB"), OK);
+    ck_assert_int_eq(
+        read_file_text("# all\n\n  server.threads=2 # two\r\n\tmodel.name =  my model \n"
+                       "server.listen = [::1]:80#80\ncache.bytes = 1GiB"),
+        OK);
     ck_assert_uint_eq(options.server_threads, 2);
     ck_assert_str_eq(options.model_name, "my model");
     ck_assert_str_eq(options.server_listen, "[::1]:80#80");
@@ -170,18 +193,28 @@ END_TEST
 START_TEST(a_nul_in_a_file_is_refused)
 {
     const char text[] = "model.name = a\0b\n";
-    ck_assert_int_eq(options_read_text(&options, (struct slice){text, sizeof text - 1}, "a.conf", &why), STATUS_BAD_OPTION);
+    ck_assert_int_eq(
+        options_read_text(&options, (struct slice){text, sizeof text - 1}, "a.conf", &why),
+        STATUS_BAD_OPTION);
 }
 END_TEST
 
 START_TEST(the_environment)
 {
-    ck_assert_int_eq(options_read_environment(&options, (char *const[]){"PATH=/bin", "FOLDKV_TEST_MODEL=x", "FOLDKV_CONFIG=y",
-                                              "FOLDKV_ENGINE_PREFILL_CHUNK=16", NULL}, &why), OK);
+    ck_assert_int_eq(options_read_environment(
+                         &options,
+                         (char *const[]){"PATH=/bin", "FOLDKV_TEST_MODEL=x", "FOLDKV_CONFIG=y",
+                                         "FOLDKV_ENGINE_PREFILL_CHUNK=16", NULL},
+                         &why),
+                     OK);
     ck_assert_uint_eq(options.engine_prefill_chunk, 16);
-    ck_assert_int_eq(options_read_environment(&options, (char *const[]){"FOLDKV_CACHE_BYTE=1", NULL}, &why), STATUS_BAD_OPTION);
+    ck_assert_int_eq(
+        options_read_environment(&options, (char *const[]){"FOLDKV_CACHE_BYTE=1", NULL}, &why),
+        STATUS_BAD_OPTION);
     says("environment variable FOLDKV_CACHE_BYTE: no such option");
-    ck_assert_int_eq(options_read_environment(&options, (char *const[]){"FOLDKV_CACHE_BYTES=much", NULL}, &why), STATUS_BAD_OPTION);
+    ck_assert_int_eq(
+        options_read_environment(&options, (char *const[]){"FOLDKV_CACHE_BYTES=much", NULL}, &why),
+        STATUS_BAD_OPTION);
     says("FOLDKV_CACHE_BYTES: \"much\" is not a size");
     ck_assert_int_eq(options_read_environment(&options, NULL, &why), OK);
 }
@@ -203,19 +236,23 @@ START_TEST(a_flag_beats_environment_beats_file_beats_default)
     write_file(path, text, sizeof text - 1);
     char *const environment[] = {"FOLDKV_SERVER_THREADS=2", "FOLDKV_ENGINE_QUEUE_MAX=2", NULL};
     char *const words[] = {"serve.gguf", "--config", path, "--threads", "3"};
-    ck_assert_msg(options_load(5, words, environment, NULL, 0, &options, &line, &why) == OK, "%s", why.text);
+    ck_assert_msg(options_load(5, words, environment, NULL, 0, &options, &line, &why) == OK, "%s",
+                  why.text);
     ck_assert_uint_eq(options.server_threads, 3);
     ck_assert_uint_eq(options.engine_queue_max, 2);
     ck_assert_uint_eq(options.engine_running_max, 1);
     ck_assert_uint_eq(options.engine_prefill_chunk, 512);
     ck_assert_str_eq(line.config_path, path);
     snprintf(variable, sizeof variable, "FOLDKV_CONFIG=%s", path);
-    ck_assert_int_eq(options_load(1, words, (char *const[]){variable, NULL}, NULL, 0, &options, &line, &why), OK);
+    ck_assert_int_eq(
+        options_load(1, words, (char *const[]){variable, NULL}, NULL, 0, &options, &line, &why),
+        OK);
     ck_assert_uint_eq(options.server_threads, 1);
     ck_assert_int_eq(options_load(1, words, environment, NULL, 0, &options, &line, &why), OK);
     ck_assert_uint_eq(options.engine_running_max, 64);
     unlink(path);
-    ck_assert_int_eq(options_load(5, words, environment, NULL, 0, &options, &line, &why), STATUS_IO);
+    ck_assert_int_eq(options_load(5, words, environment, NULL, 0, &options, &line, &why),
+                     STATUS_IO);
     says("No such file");
 }
 END_TEST
@@ -251,7 +288,8 @@ static void check_fresh(const char *path, char *made)
     fclose(file);
     committed[len] = '\0';
     ck_assert_ptr_nonnull(made);
-    ck_assert_msg(strcmp(committed, made) == 0, "%s is stale: run options_text to make it anew", path);
+    ck_assert_msg(strcmp(committed, made) == 0, "%s is stale: run options_text to make it anew",
+                  path);
     mem_free(made);
 }
 

@@ -20,7 +20,8 @@ static size_t encode(uint32_t code, char out[4])
 
 START_TEST(every_code_point)
 {
-    uint32_t wrong = UINT32_MAX; /* one assertion at the end: a million of them take a minute under a sanitizer */
+    /* One assertion at the end: a million of them take a minute under a sanitizer. */
+    uint32_t wrong = UINT32_MAX;
     for (uint32_t code = 0; code <= 0x10ffff && wrong == UINT32_MAX; code++) {
         char bytes[4];
         size_t n = encode(code, bytes);
@@ -33,8 +34,24 @@ START_TEST(every_code_point)
 END_TEST
 
 static const char *const bad[] = {
-    "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf",
-    "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xff", "\xfe", "a\xc3", "\xc3(", "\xe2\x82(", "\xf0\x9f\x99(",
+    "\x80",
+    "\xbf",
+    "\xc0\x80",
+    "\xc1\xbf",
+    "\xe0\x80\x80",
+    "\xe0\x9f\xbf",
+    "\xed\xa0\x80",
+    "\xed\xbf\xbf",
+    "\xf0\x8f\xbf\xbf",
+    "\xf4\x90\x80\x80",
+    "\xf5\x80\x80\x80",
+    "\xf8\x88\x80\x80\x80",
+    "\xff",
+    "\xfe",
+    "a\xc3",
+    "\xc3(",
+    "\xe2\x82(",
+    "\xf0\x9f\x99(",
 };
 
 START_TEST(malformed)
