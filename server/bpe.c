@@ -1,12 +1,16 @@
 /* bpe.c: merges inside one word, lowest rank first.
  *
- * HOW     The word's bytes become symbols in a linked list. A heap holds the places where a known pair begins, ordered by
- *         (rank, place) in one 64-bit number. The least is taken; if its pair still stands there, the right symbol joins the
- *         left one and the two pairs around it enter the heap. A place whose pair has changed is passed over when it comes up:
- *         removing it earlier would cost more.
- * ALWAYS  (1) Merges happen in the order (rank, place), as the vocabulary's trainer did them.            merge_all
- *         (2) A word of n bytes takes at most 2n places in the heap: n - 1 at first, and a merge takes
- *             one out and puts at most two in.                                                           push
+ * HOW     The word's bytes become symbols in a linked list. A heap holds the places where a known
+ *         pair begins, ordered by
+ *         (rank, place) in one 64-bit number. The least is taken; if its pair still stands there,
+ *         the right symbol joins the left one and the two pairs around it enter the heap. A place
+ *         whose pair has changed is passed over when it comes up: removing it earlier would cost
+ *         more.
+ * ALWAYS  (1) Merges happen in the order (rank, place), as the vocabulary's trainer did them.      
+ *                  merge_all
+ *         (2) A word of n bytes takes at most 2n places in the heap: n - 1 at first, and a merge
+ *             takes one out and puts at most two in.                                               
+ *                        push
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/bpe.h"
@@ -39,8 +43,8 @@ static uint32_t pair_hash(uint32_t left, uint32_t right)
     return (uint32_t)((pair * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-/* The slot of a pair, or the empty one where it would be. Most pairs are no merge; the bits of the hash in a slot spare those the
- * way to a merge that is not theirs. */
+/* The slot of a pair, or the empty one where it would be. Most pairs are no merge; the bits of the
+ * hash in a slot spare those the way to a merge that is not theirs. */
 static uint32_t *slot_of(const struct bpe *bpe, uint32_t left, uint32_t right)
 {
     uint32_t hash = pair_hash(left, right);
@@ -62,15 +66,16 @@ static uint32_t rank_of(const struct bpe *bpe, uint32_t left, uint32_t right)
     return slot == 0 ? NONE : (slot & RANK_MASK) - 1;
 }
 
-static enum status refuse_merge(size_t rank, struct slice text, const char *what, struct why *ret_why)
+static enum status refuse_merge(size_t rank, struct slice text, const char *what,
+                                struct why *ret_why)
 {
-    return why_set(ret_why, STATUS_BAD_FILE, merges_key, "%s: merge %zu '%.*s' %s", merges_key, rank,
-                   (int)(text.len < 128 ? text.len : 128), text.bytes, what);
+    return why_set(ret_why, STATUS_BAD_FILE, merges_key, "%s: merge %zu '%.*s' %s", merges_key,
+                   rank, (int)(text.len < 128 ? text.len : 128), text.bytes, what);
 }
 
 /* "left right": cut at the first space that is not the first byte. */
-static enum status read_merge(struct bpe *bpe, const struct token_index *index, uint32_t rank, struct slice text,
-                              struct why *ret_why)
+static enum status read_merge(struct bpe *bpe, const struct token_index *index, uint32_t rank,
+                              struct slice text, struct why *ret_why)
 {
     const char *space = text.len > 2 ? memchr(text.bytes + 1, ' ', text.len - 2) : NULL;
     if (space == NULL)
@@ -81,8 +86,9 @@ static enum status read_merge(struct bpe *bpe, const struct token_index *index, 
     int64_t guess = rank == 0 ? TOKEN_NONE : (int64_t)bpe->merges[rank - 1].merged + 1;
     int64_t merged_id = token_index_find_joined(index, left, right, guess);
     if (left_id < 0 || right_id < 0)
-        return refuse_merge(rank, text, left_id < 0 ? "begins with an unknown token" : "ends with an unknown token",
-                            ret_why);
+        return refuse_merge(
+            rank, text, left_id < 0 ? "begins with an unknown token" : "ends with an unknown token",
+            ret_why);
     if (merged_id < 0)
         return refuse_merge(rank, text, "makes an unknown token", ret_why);
     bpe->merges[rank] = (struct merge){(uint32_t)left_id, (uint32_t)right_id, (uint32_t)merged_id};
@@ -99,17 +105,18 @@ static enum status check_array(const struct gguf *gguf, uint32_t *ret_count, str
     size_t count;
     TRY(gguf_array(gguf, merges_key, &type, &count, ret_why));
     if (type != GGUF_STRING)
-        return why_set(ret_why, STATUS_BAD_FILE, merges_key, "%s: an array of type %d; strings (%d) are needed",
-                       merges_key, (int)type, (int)GGUF_STRING);
+        return why_set(ret_why, STATUS_BAD_FILE, merges_key,
+                       "%s: an array of type %d; strings (%d) are needed", merges_key, (int)type,
+                       (int)GGUF_STRING);
     if (count > MERGES_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, merges_key, "%s: %zu merges; at most %d are served", merges_key, count,
-                       MERGES_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, merges_key,
+                       "%s: %zu merges; at most %d are served", merges_key, count, MERGES_MAX);
     *ret_count = (uint32_t)count;
     return OK;
 }
 
-static enum status read_merges(struct bpe *bpe, const struct gguf *gguf, const struct token_index *index,
-                               struct why *ret_why)
+static enum status read_merges(struct bpe *bpe, const struct gguf *gguf,
+                               const struct token_index *index, struct why *ret_why)
 {
     uint32_t n_slots = 16;
     while (n_slots < bpe->n_merges * 2)
@@ -129,9 +136,10 @@ static bool is_in_utf8(unsigned byte)
     return byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
 }
 
-/* Real vocabularies lack bytes that their training text did not have; the file's unknown token stands for those. */
-static enum status read_bytes(struct bpe *bpe, const struct token_index *index, const struct vocabulary *vocabulary,
-                              struct why *ret_why)
+/* Real vocabularies lack bytes that their training text did not have; the file's unknown token
+ * stands for those. */
+static enum status read_bytes(struct bpe *bpe, const struct token_index *index,
+                              const struct vocabulary *vocabulary, struct why *ret_why)
 {
     int64_t unknown = vocabulary_unknown(vocabulary);
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -148,8 +156,8 @@ static enum status read_bytes(struct bpe *bpe, const struct token_index *index, 
     return OK;
 }
 
-enum status bpe_new(const struct gguf *gguf, const struct token_index *index, const struct vocabulary *vocabulary,
-                    struct bpe **ret_bpe, struct why *ret_why)
+enum status bpe_new(const struct gguf *gguf, const struct token_index *index,
+                    const struct vocabulary *vocabulary, struct bpe **ret_bpe, struct why *ret_why)
 {
     *ret_bpe = NULL;
     uint32_t n_merges = 0;
@@ -260,21 +268,23 @@ static void merge_all(const struct bpe *bpe, struct bpe_scratch *scratch)
     }
 }
 
-enum status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, struct slice word, struct token_ids *ids,
-                       struct why *ret_why)
+enum status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, struct slice word,
+                       struct token_ids *ids, struct why *ret_why)
 {
     if (word.len == 0)
         return OK;
     if (word.len > BPE_WORD_BYTES_MAX)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "prompt", "prompt: a word of %zu bytes; at most %d are served",
-                       word.len, BPE_WORD_BYTES_MAX);
+        return why_set(ret_why, STATUS_BAD_REQUEST, "prompt",
+                       "prompt: a word of %zu bytes; at most %d are served", word.len,
+                       BPE_WORD_BYTES_MAX);
     TRY(reserve(scratch, word.len));
     struct bpe_symbol *symbols = scratch->symbols;
     uint32_t n = (uint32_t)word.len;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t id = bpe->byte_ids[(uint8_t)word.bytes[i]];
         ASSERT(id != NONE); /* words are UTF-8 */
-        symbols[i] = (struct bpe_symbol){.id = id, .previous = i - 1, .next = i + 1 < n ? i + 1 : NONE};
+        symbols[i] =
+            (struct bpe_symbol){.id = id, .previous = i - 1, .next = i + 1 < n ? i + 1 : NONE};
     }
     scratch->heap_count = 0;
     for (uint32_t i = 0; i < n; i++)

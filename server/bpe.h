@@ -1,7 +1,8 @@
-/* bpe.h: byte-level byte-pair encoding of one word: its bytes, merged in the order of the file's ranks.
+/* bpe.h: byte-level byte-pair encoding of one word: its bytes, merged in the order of the file's
+ * ranks.
  *
- * Time is n log n in the word's bytes and memory 28 bytes a byte, held in the caller's scratch. Read-only once made; any
- * thread, each with its own scratch. */
+ * Time is n log n in the word's bytes and memory 28 bytes a byte, held in the caller's scratch.
+ * Read-only once made; any thread, each with its own scratch. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_BPE_H
 #define FOLDKV_SERVER_BPE_H
@@ -26,13 +27,15 @@ struct bpe_scratch {
 };
 void bpe_scratch_release(struct bpe_scratch *scratch);
 
-/* Reads tokenizer.ggml.merges. BAD_FILE names the merge that is malformed or speaks of a token that is not there, or the byte
- * that can occur in text and has neither a token nor an unknown token to stand for it. */
-enum status bpe_new(const struct gguf *gguf, const struct token_index *index, const struct vocabulary *vocabulary,
-                    struct bpe **ret_bpe, struct why *ret_why) MUST_USE;
+/* Reads tokenizer.ggml.merges. BAD_FILE names the merge that is malformed or speaks of a token that
+ * is not there, or the byte that can occur in text and has neither a token nor an unknown token to
+ * stand for it. */
+enum status bpe_new(const struct gguf *gguf, const struct token_index *index,
+                    const struct vocabulary *vocabulary, struct bpe **ret_bpe,
+                    struct why *ret_why) MUST_USE;
 void bpe_free(struct bpe **bpe);
 /* Adds the word's tokens to ids. NO_MEMORY; BAD_REQUEST for a word over BPE_WORD_BYTES_MAX. */
-enum status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, struct slice word, struct token_ids *ids,
-                       struct why *ret_why) MUST_USE;
+enum status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, struct slice word,
+                       struct token_ids *ids, struct why *ret_why) MUST_USE;
 
 #endif

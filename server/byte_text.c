@@ -1,8 +1,9 @@
 /* byte_text.c: bytes spelt as printable characters.
  *
- * WHY     A byte-level vocabulary must spell any byte in a text file, so GPT-2 gave each byte a visible character.
- * HOW     The printable bytes of Latin-1 (21-7E, A1-AC, AE-FF) stand for themselves; the 68 others take U+0100 upwards in the
- *         order of the bytes: 00-20 first, then 7F-A0, then AD.
+ * WHY     A byte-level vocabulary must spell any byte in a text file, so GPT-2 gave each byte a
+ *         visible character.
+ * HOW     The printable bytes of Latin-1 (21-7E, A1-AC, AE-FF) stand for themselves; the 68 others
+ *         take U+0100 upwards in the order of the bytes: 00-20 first, then 7F-A0, then AD.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/byte_text.h"

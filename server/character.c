@@ -1,7 +1,8 @@
 /* character.c: what token bytes need to know of characters beyond whether a text is well-formed.
  *
- * HOW     Some bytes are the head of a character if some rest makes them one. The least and the greatest continuation byte are
- *         enough to try: where the second byte is restricted (after E0, ED, F0, F4) one of the two is allowed.
+ * HOW     Some bytes are the head of a character if some rest makes them one. The least and the
+ *         greatest continuation byte are enough to try: where the second byte is restricted (after
+ *         E0, ED, F0, F4) one of the two is allowed.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/character.h"
@@ -70,7 +71,8 @@ size_t character_whole_bytes(struct slice text)
 {
     size_t at = 0;
     while (at < text.len) {
-        size_t n = (uint8_t)text.bytes[at] < 0x80 ? 1 : unicode_length(text.bytes + at, text.len - at);
+        size_t n =
+            (uint8_t)text.bytes[at] < 0x80 ? 1 : unicode_length(text.bytes + at, text.len - at);
         if (n == 0)
             break;
         at += n;

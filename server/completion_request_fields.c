@@ -7,7 +7,8 @@
 
 enum { NAME_BYTES_MAX = 1024 };
 
-static enum status read_prompt(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_prompt(const char *name, const json_t *value, void *target,
+                               struct why *ret_why)
 {
     struct completion_request *request = target;
     if (json_is_string(value)) {
@@ -18,12 +19,14 @@ static enum status read_prompt(const char *name, const json_t *value, void *targ
     if (first == NULL)
         return json_refuse(name, value, "a string or an array of 1 or more token ids", ret_why);
     if (json_is_string(first) || json_is_array(first))
-        return why_set(ret_why, STATUS_UNSUPPORTED_FIELD, name,
-                       "%s: an array of prompts is not served; one string or one array of token ids is", name);
+        return why_set(
+            ret_why, STATUS_UNSUPPORTED_FIELD, name,
+            "%s: an array of prompts is not served; one string or one array of token ids is", name);
     return json_read_ids(name, value, &request->prompt_ids, &request->n_prompt_ids, ret_why);
 }
 
-static enum status read_seed(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_seed(const char *name, const json_t *value, void *target,
+                             struct why *ret_why)
 {
     struct completion_request *request = target;
     if (!json_is_integer(value))
@@ -33,7 +36,8 @@ static enum status read_seed(const char *name, const json_t *value, void *target
     return OK;
 }
 
-static enum status read_stop(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_stop(const char *name, const json_t *value, void *target,
+                             struct why *ret_why)
 {
     struct completion_request *request = target;
     if (!json_is_array(value)) {
@@ -42,19 +46,21 @@ static enum status read_stop(const char *name, const json_t *value, void *target
     }
     size_t n = json_array_size(value);
     if (n > STOP_STRINGS_MAX)
-        return why_set(ret_why, STATUS_BAD_REQUEST, name, "%s: %zu strings; at most %d are served", name, n,
-                       STOP_STRINGS_MAX);
+        return why_set(ret_why, STATUS_BAD_REQUEST, name, "%s: %zu strings; at most %d are served",
+                       name, n, STOP_STRINGS_MAX);
     for (size_t i = 0; i < n; i++) {
         char item[32];
         snprintf(item, sizeof item, "%s[%zu]", name, i);
-        TRY(json_read_text(item, json_array_get(value, i), 1, STOP_BYTES_MAX, &request->stops[i], ret_why));
+        TRY(json_read_text(item, json_array_get(value, i), 1, STOP_BYTES_MAX, &request->stops[i],
+                           ret_why));
     }
     request->n_stops = (uint32_t)n;
     return OK;
 }
 
 /* Other keys in it are other servers' and change no answer. */
-static enum status read_stream_options(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_stream_options(const char *name, const json_t *value, void *target,
+                                       struct why *ret_why)
 {
     struct completion_request *request = target;
     if (!json_is_object(value))
@@ -64,7 +70,8 @@ static enum status read_stream_options(const char *name, const json_t *value, vo
         bool *at;
     } options[] = {
         {"include_usage", "stream_options.include_usage", &request->include_usage},
-        {"continuous_usage_stats", "stream_options.continuous_usage_stats", &request->continuous_usage},
+        {"continuous_usage_stats", "stream_options.continuous_usage_stats",
+         &request->continuous_usage},
     };
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
         const json_t *option = json_object_get(value, options[i].key);
@@ -77,26 +84,50 @@ static enum status read_stream_options(const char *name, const json_t *value, vo
     return OK;
 }
 
-static enum status read_response_format(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_response_format(const char *name, const json_t *value, void *target,
+                                        struct why *ret_why)
 {
     (void)target;
     const char *type = json_string_value(json_object_get(value, "type"));
     if (type == NULL)
         return json_refuse(name, value, "an object with a type", ret_why);
     if (strcmp(type, "text") != 0)
-        return why_set(ret_why, STATUS_UNSUPPORTED_FIELD, name, "%s: type \"%.40s\" is not served; \"text\" or null is",
-                       name, type);
+        return why_set(ret_why, STATUS_UNSUPPORTED_FIELD, name,
+                       "%s: type \"%.40s\" is not served; \"text\" or null is", name, type);
     return OK;
 }
 
 #define AT(member) offsetof(struct completion_request, member)
-#define BOOL(name) {#name, FIELD_BOOL, AT(name), 0, 0, NULL}
-#define INTEGER(name, member, least, most) {#name, FIELD_INTEGER, AT(member), least, most, NULL}
-#define NUMBER(name, kind, most) {#name, kind, AT(sampling.name), 0, most, NULL}
-#define TEXT(name, least, most) {#name, FIELD_TEXT, AT(name), least, most, NULL}
-#define READ(name) {#name, FIELD_READ, 0, 0, 0, read_##name}
-#define ONLY(name, number) {#name, FIELD_ONLY_NUMBER, 0, 0, number, NULL}
-#define KIND(name, kind) {#name, kind, 0, 0, 0, NULL}
+/* clang-format off: it takes a brace in a macro for a block */
+#define BOOL(name)                                                                                 \
+    {                                                                                              \
+#name, FIELD_BOOL, AT(name), 0, 0, NULL                                                    \
+    }
+#define INTEGER(name, member, least, most)                                                         \
+    {                                                                                              \
+#name, FIELD_INTEGER, AT(member), least, most, NULL                                        \
+    }
+#define NUMBER(name, kind, most)                                                                   \
+    {                                                                                              \
+#name, kind, AT(sampling.name), 0, most, NULL                                              \
+    }
+#define TEXT(name, least, most)                                                                    \
+    {                                                                                              \
+#name, FIELD_TEXT, AT(name), least, most, NULL                                             \
+    }
+#define READ(name)                                                                                 \
+    {                                                                                              \
+#name, FIELD_READ, 0, 0, 0, read_##name                                                    \
+    }
+#define ONLY(name, number)                                                                         \
+    {                                                                                              \
+#name, FIELD_ONLY_NUMBER, 0, 0, number, NULL                                               \
+    }
+#define KIND(name, kind)                                                                           \
+    {                                                                                              \
+#name, kind, 0, 0, 0, NULL                                                                 \
+    }
+/* clang-format on */
 
 static const struct json_field fields[] = {
     TEXT(model, 1, NAME_BYTES_MAX),
@@ -137,7 +168,8 @@ static const struct json_field fields[] = {
     KIND(parallel_tool_calls, FIELD_ANY_BOOL),
 };
 
-enum status completion_request_read(json_t *object, struct completion_request *request, struct why *ret_why)
+enum status completion_request_read(json_t *object, struct completion_request *request,
+                                    struct why *ret_why)
 {
     return json_fields_read(object, fields, ARRAY_LEN(fields), request, ret_why);
 }

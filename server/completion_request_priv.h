@@ -7,6 +7,7 @@
 #include "server/json_fields.h"
 
 /* Reads the fields of the body's object into the request, which has its defaults. */
-enum status completion_request_read(json_t *object, struct completion_request *request, struct why *ret_why) MUST_USE;
+enum status completion_request_read(json_t *object, struct completion_request *request,
+                                    struct why *ret_why) MUST_USE;
 
 #endif

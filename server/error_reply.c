@@ -38,12 +38,14 @@ size_t error_reply(enum status s, const struct why *why, char ret_json[ERROR_REP
 {
     ASSERT(s != OK);
     char message[ESCAPED_BYTES], field[ESCAPED_BYTES];
-    bool has_text = why != NULL && why->text[0] != '\0', has_field = has_text && why->field[0] != '\0';
+    bool has_text = why != NULL && why->text[0] != '\0',
+         has_field = has_text && why->field[0] != '\0';
     const char *quote = has_field ? "\"" : "";
-    int n = snprintf(ret_json, ERROR_REPLY_BYTES,
-                     "{\"error\":{\"message\":\"%s\",\"type\":\"%s\",\"param\":%s%s%s,\"code\":\"%s\"}}",
-                     escape(has_text ? why->text : status_text(s), message), type_of(status_http(s)), quote,
-                     has_field ? escape(why->field, field) : "null", quote, status_code(s));
+    int n = snprintf(
+        ret_json, ERROR_REPLY_BYTES,
+        "{\"error\":{\"message\":\"%s\",\"type\":\"%s\",\"param\":%s%s%s,\"code\":\"%s\"}}",
+        escape(has_text ? why->text : status_text(s), message), type_of(status_http(s)), quote,
+        has_field ? escape(why->field, field) : "null", quote, status_code(s));
     ASSERT(n > 0 && n < ERROR_REPLY_BYTES);
     return (size_t)n;
 }

@@ -1,6 +1,7 @@
 /* json_body.c: scan, then jansson, then the top level.
  *
- * HOW     jansson reads the body through a callback that shows it a 0 in place of the one integer it could not hold.
+ * HOW     jansson reads the body through a callback that shows it a 0 in place of the one integer
+ *         it could not hold.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/json_body.h"
@@ -30,22 +31,27 @@ static size_t feed_next(void *buffer, size_t room, void *user)
 static enum status refuse(const json_error_t *error, struct why *ret_why)
 {
     if (json_error_code(error) == json_error_out_of_memory || error->text[0] == '\0')
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "the body: %s", status_text(STATUS_NO_MEMORY));
-    return why_set(ret_why, STATUS_BAD_REQUEST, "", "the body is not JSON that is served: %s (line %d, column %d)",
-                   error->text, error->line, error->column);
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "the body: %s",
+                       status_text(STATUS_NO_MEMORY));
+    return why_set(ret_why, STATUS_BAD_REQUEST, "",
+                   "the body is not JSON that is served: %s (line %d, column %d)", error->text,
+                   error->line, error->column);
 }
 
-enum status json_body_parse(struct slice bytes, const char *big_field, struct json_body *ret_body, struct why *ret_why)
+enum status json_body_parse(struct slice bytes, const char *big_field, struct json_body *ret_body,
+                            struct why *ret_why)
 {
     *ret_body = (struct json_body){0};
     struct feed feed = {.bytes = bytes};
     TRY(json_scan(bytes, big_field, &feed.big, ret_why));
     json_error_t error = {.text = ""};
     json_memory_parse_begin();
-    json_t *root = json_load_callback(feed_next, &feed, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *root =
+        json_load_callback(feed_next, &feed, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (json_memory_parse_end()) {
         json_decref(root);
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "the body: %s", status_text(STATUS_NO_MEMORY));
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "the body: %s",
+                       status_text(STATUS_NO_MEMORY));
     }
     if (root == NULL)
         return refuse(&error, ret_why);

@@ -1,9 +1,10 @@
 /* json_memory.c: what jansson allocates with.
  *
- * WHY     jansson 2.14 does not look whether the buffer of its current token could grow: without memory a byte of a string goes
- *         missing, or its closing quote, and the scan runs past the end.
- * HOW     While a thread parses, a failed allocation is noted and tried once more, so that one that failed alone harms nothing;
- *         the parse then fails as a whole.
+ * WHY     jansson 2.14 does not look whether the buffer of its current token could grow: without
+ *         memory a byte of a string goes missing, or its closing quote, and the scan runs past the
+ *         end.
+ * HOW     While a thread parses, a failed allocation is noted and tried once more, so that one that
+ *         failed alone harms nothing; the parse then fails as a whole.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/json_memory.h"

@@ -7,7 +7,8 @@
 
 /* Gives jansson mem_alloc and mem_free. Once, before any other thread uses jansson. */
 void json_memory_install(void);
-/* Around one parse on this thread; end is true if memory was lacking and the result must not be trusted. */
+/* Around one parse on this thread; end is true if memory was lacking and the result must not be
+ * trusted. */
 void json_memory_parse_begin(void);
 bool json_memory_parse_end(void) MUST_USE;
 

@@ -1,8 +1,10 @@
 /* json_scan.c: brackets counted, long integers read, strings skipped.
  *
- * WHY     jansson recurses as deep as it is asked to, and its integers are signed; a seed may be any 64 bits.
- * HOW     Outside strings, a bracket changes the depth and a digit or a minus begins a number. At depth 1 the last string before a
- *         colon is the field whose value follows, which is what an error names.
+ * WHY     jansson recurses as deep as it is asked to, and its integers are signed; a seed may be
+ *         any 64 bits.
+ * HOW     Outside strings, a bracket changes the depth and a digit or a minus begins a number. At
+ *         depth 1 the last string before a colon is the field whose value follows, which is what an
+ *         error names.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/json_scan.h"
@@ -35,7 +37,8 @@ static enum status open(struct scan *scan)
         return OK;
     char name[64];
     return why_set(scan->why, STATUS_BAD_REQUEST, field_name(scan, name),
-                   "the body is nested deeper than %d levels at byte %zu", JSON_DEPTH_MAX, scan->at - 1);
+                   "the body is nested deeper than %d levels at byte %zu", JSON_DEPTH_MAX,
+                   scan->at - 1);
 }
 
 static void skip_string(struct scan *scan)
@@ -66,7 +69,8 @@ static bool read_digits(struct slice digits, uint64_t *ret_value)
     uint64_t value = 0;
     for (size_t i = 0; i < digits.len; i++) {
         uint64_t digit = (uint64_t)(digits.bytes[i] - '0');
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
             return false;
     }
     *ret_value = value;
@@ -89,7 +93,8 @@ static enum status number(struct scan *scan)
     bool fits = read_digits((struct slice){bytes + first, scan->at - first}, &value);
     if (fits && value <= (uint64_t)INT64_MAX + is_negative)
         return OK;
-    bool is_field = scan->depth == 1 && scan->big_field != NULL && strlen(scan->big_field) == scan->field.len &&
+    bool is_field = scan->depth == 1 && scan->big_field != NULL &&
+                    strlen(scan->big_field) == scan->field.len &&
                     memcmp(scan->big_field, scan->field.bytes, scan->field.len) == 0;
     if (fits && is_field && !is_negative) {
         *scan->big = (struct json_big){from, scan->at, value};
@@ -97,8 +102,8 @@ static enum status number(struct scan *scan)
     }
     char name[64];
     size_t len = scan->at - from < 40 ? scan->at - from : 40;
-    return why_set(scan->why, STATUS_BAD_REQUEST, field_name(scan, name), "%s: %.*s is over 64 bits", name, (int)len,
-                   bytes + from);
+    return why_set(scan->why, STATUS_BAD_REQUEST, field_name(scan, name),
+                   "%s: %.*s is over 64 bits", name, (int)len, bytes + from);
 }
 
 static enum status step(struct scan *scan)
@@ -120,12 +125,14 @@ static enum status step(struct scan *scan)
     return OK;
 }
 
-enum status json_scan(struct slice bytes, const char *big_field, struct json_big *ret_big, struct why *ret_why)
+enum status json_scan(struct slice bytes, const char *big_field, struct json_big *ret_big,
+                      struct why *ret_why)
 {
     *ret_big = (struct json_big){0};
     const char *nul = bytes.len > 0 ? memchr(bytes.bytes, '\0', bytes.len) : NULL;
     if (nul != NULL)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "", "the body has a NUL at byte %zu", (size_t)(nul - bytes.bytes));
+        return why_set(ret_why, STATUS_BAD_REQUEST, "", "the body has a NUL at byte %zu",
+                       (size_t)(nul - bytes.bytes));
     struct scan scan = {.bytes = bytes, .big_field = big_field, .big = ret_big, .why = ret_why};
     while (scan.at < bytes.len)
         TRY(step(&scan));

@@ -1,7 +1,7 @@
 /* json_text.c: jansson at the edge of a reply.
  *
- * HOW     jansson prints through a callback into a buffer of ours, so that the text can be handed on without knowing whose
- *         allocator made it.
+ * HOW     jansson prints through a callback into a buffer of ours, so that the text can be handed
+ *         on without knowing whose allocator made it.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/json_text.h"
@@ -45,7 +45,8 @@ enum status json_text_print(json_t **value, char **ret_text, size_t *ret_len)
         return STATUS_NO_MEMORY;
     struct byte_buffer text;
     byte_buffer_init(&text, REPLY_BYTES_MAX);
-    int failed = json_dump_callback(*value, append, &text, JSON_COMPACT | JSON_REAL_PRECISION(FLOAT_DIGITS));
+    int failed =
+        json_dump_callback(*value, append, &text, JSON_COMPACT | JSON_REAL_PRECISION(FLOAT_DIGITS));
     byte_buffer_append(&text, "", 1);
     json_decref(*value);
     *value = NULL;

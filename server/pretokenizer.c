@@ -1,13 +1,17 @@
 /* pretokenizer.c: words by regular expression, with PCRE2.
  *
- * WHY     Merges were learnt inside words, so a text must be cut into the same words before it is merged.
- * HOW     One row of the table a name. The expression is matched again and again where the last word ended; text that it does
- *         not cover would be a word of its own. The text is known to be UTF-8, so PCRE2 does not check it again at every word.
- *         White space is written as [\t-\r\x{85}\p{Z}], the White_Space property: PCRE2's \s also takes U+180E.
- * NOT     PCRE2's JIT: it needs writable code pages, and takes longer to compile than most prompts take to match.
+ * WHY     Merges were learnt inside words, so a text must be cut into the same words before it is
+ *         merged.
+ * HOW     One row of the table a name. The expression is matched again and again where the last
+ *         word ended; text that it does not cover would be a word of its own. The text is known to
+ *         be UTF-8, so PCRE2 does not check it again at every word. White space is written as
+ *         [\t-\r\x{85}\p{Z}], the White_Space property: PCRE2's \s also takes U+180E.
+ * NOT     PCRE2's JIT: it needs writable code pages, and takes longer to compile than most prompts
+ *         take to match.
  *
- * The rows are the patterns that the vocabularies were trained with. smollm cuts out every numeral before it looks for words, so
- * that white space before a numeral ends where the text would end; one expression says the same by what may follow it.
+ * The rows are the patterns that the vocabularies were trained with. smollm cuts out every numeral
+ * before it looks for words, so that white space before a numeral ends where the text would end;
+ * one expression says the same by what may follow it.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pretokenizer.h"
@@ -30,7 +34,8 @@ static const struct row {
                "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"},
     {"gpt-2", GPT2},
     {"gpt2", GPT2},
-    {"default", GPT2}, /* what converters write when they know no better name for a byte-level vocabulary */
+    /* What converters write when they know no better name for a byte-level vocabulary. */
+    {"default", GPT2},
 };
 
 struct pretokenizer {
@@ -42,8 +47,9 @@ struct word_walk {
     const pcre2_code *code;
     pcre2_match_data *data;
     struct slice text;
-    size_t at;      /* end of the last word given */
-    size_t match[2]; /* a match that waits behind a word that nothing covered; match[0] is SIZE_MAX if none */
+    size_t at; /* end of the last word given */
+    /* A match that waits behind a word that nothing covered; match[0] is SIZE_MAX if none does. */
+    size_t match[2];
 };
 
 static const char pre_key[] = "tokenizer.ggml.pre";
@@ -77,8 +83,8 @@ static enum status refuse(struct slice name, struct why *ret_why)
         ASSERT(n > 0 && (size_t)n < sizeof names - len);
         len += (size_t)n;
     }
-    return why_set(ret_why, STATUS_BAD_FILE, pre_key, "%s: '%.*s' is not served; served are %s", pre_key,
-                   (int)(name.len < 64 ? name.len : 64), name.bytes, names);
+    return why_set(ret_why, STATUS_BAD_FILE, pre_key, "%s: '%.*s' is not served; served are %s",
+                   pre_key, (int)(name.len < 64 ? name.len : 64), name.bytes, names);
 }
 
 static enum status compile(struct pretokenizer *pretokenizer, const char *pattern)
@@ -91,14 +97,15 @@ static enum status compile(struct pretokenizer *pretokenizer, const char *patter
     pcre2_compile_context *context = pcre2_compile_context_create(pretokenizer->memory);
     if (context == NULL)
         return STATUS_NO_MEMORY;
-    pretokenizer->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &error, &offset,
-                                       context);
+    pretokenizer->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                                       PCRE2_UTF | PCRE2_UCP, &error, &offset, context);
     pcre2_compile_context_free(context);
     ASSERT(pretokenizer->code != NULL || error == PCRE2_ERROR_HEAP_FAILED);
     return pretokenizer->code != NULL ? OK : STATUS_NO_MEMORY;
 }
 
-enum status pretokenizer_new(struct slice name, struct pretokenizer **ret_pretokenizer, struct why *ret_why)
+enum status pretokenizer_new(struct slice name, struct pretokenizer **ret_pretokenizer,
+                             struct why *ret_why)
 {
     *ret_pretokenizer = NULL;
     const struct row *row = row_find(name);
@@ -156,7 +163,8 @@ void word_walk_start(struct word_walk *walk, struct slice text)
     walk->match[0] = SIZE_MAX;
 }
 
-/* The next non-empty match at or after walk->at into walk->match; the end of the text if there is none. */
+/* The next non-empty match at or after walk->at into walk->match; the end of the text if there is
+ * none. */
 static enum status find(struct word_walk *walk)
 {
     int n = pcre2_match(walk->code, (PCRE2_SPTR)walk->text.bytes, walk->text.len, walk->at,

@@ -1,5 +1,6 @@
-/* pretokenizer.h: cuts a text into the words inside which tokens are merged, by the pattern that the vocabulary was trained
- * with. Read-only once made, so several walks may run at a time, each on its own thread. */
+/* pretokenizer.h: cuts a text into the words inside which tokens are merged, by the pattern that
+ * the vocabulary was trained with. Read-only once made, so several walks may run at a time, each on
+ * its own thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_PRETOKENIZER_H
 #define FOLDKV_SERVER_PRETOKENIZER_H
@@ -9,16 +10,21 @@
 struct pretokenizer;
 struct word_walk;
 
-/* name is the value of tokenizer.ggml.pre. BAD_FILE lists the names served if it is not one; NO_MEMORY. */
-enum status pretokenizer_new(struct slice name, struct pretokenizer **ret_pretokenizer, struct why *ret_why) MUST_USE;
+/* name is the value of tokenizer.ggml.pre. BAD_FILE lists the names served if it is not one;
+ * NO_MEMORY. */
+enum status pretokenizer_new(struct slice name, struct pretokenizer **ret_pretokenizer,
+                             struct why *ret_why) MUST_USE;
 void pretokenizer_free(struct pretokenizer **pretokenizer);
 
-/* One caller's state; used for one text after another. The pretokenizer must outlive it. NO_MEMORY. */
-enum status word_walk_new(const struct pretokenizer *pretokenizer, struct word_walk **ret_walk) MUST_USE;
+/* One caller's state; used for one text after another. The pretokenizer must outlive it.
+ * NO_MEMORY. */
+enum status word_walk_new(const struct pretokenizer *pretokenizer,
+                          struct word_walk **ret_walk) MUST_USE;
 void word_walk_free(struct word_walk **walk);
 /* Begins a text, which must be well-formed UTF-8 and stay until the walk ends. */
 void word_walk_start(struct word_walk *walk, struct slice text);
-/* The next word; *ret_word is empty at the end. The words, joined, are the text. NO_MEMORY; INTERNAL if PCRE2 gave up. */
+/* The next word; *ret_word is empty at the end. The words, joined, are the text. NO_MEMORY;
+ * INTERNAL if PCRE2 gave up. */
 enum status word_walk_next(struct word_walk *walk, struct slice *ret_word) MUST_USE;
 
 #endif

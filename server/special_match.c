@@ -1,10 +1,11 @@
 /* special_match.c: special tokens found in text by walking a sorted list.
  *
- * HOW     A place in the text narrows the sorted spellings byte by byte: after n bytes the candidates are those that share the
- *         text's n bytes, which lie side by side. So a place costs its longest match times the logarithm of the list, whatever
- *         the text and however many tokens share their beginning.
- * NOT     Leftmost first, then longest. A tokenizer that takes the longest anywhere differs only where two spellings overlap
- *         at their ends, which no known vocabulary has.
+ * HOW     A place in the text narrows the sorted spellings byte by byte: after n bytes the
+ *         candidates are those that share the text's n bytes, which lie side by side. So a place
+ *         costs its longest match times the logarithm of the list, whatever the text and however
+ *         many tokens share their beginning.
+ * NOT     Leftmost first, then longest. A tokenizer that takes the longest anywhere differs only
+ *         where two spellings overlap at their ends, which no known vocabulary has.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/special_match.h"
@@ -58,8 +59,10 @@ void special_match_free(struct special_match **match)
     *match = NULL;
 }
 
-/* The first in [from, to) whose byte at `depth` is at least `least` (256: none is); those with depth bytes or fewer come first. */
-static uint32_t lower_bound(const struct special_match *match, uint32_t from, uint32_t to, size_t depth, unsigned least)
+/* The first in [from, to) whose byte at `depth` is at least `least` (256: none is); those with
+ * depth bytes or fewer come first. */
+static uint32_t lower_bound(const struct special_match *match, uint32_t from, uint32_t to,
+                            size_t depth, unsigned least)
 {
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;
@@ -73,7 +76,8 @@ static uint32_t lower_bound(const struct special_match *match, uint32_t from, ui
 }
 
 /* The longest spelling that text begins with. */
-static int64_t longest_at(const struct special_match *match, const char *text, size_t len, bool with_control)
+static int64_t longest_at(const struct special_match *match, const char *text, size_t len,
+                          bool with_control)
 {
     int64_t found = TOKEN_NONE;
     uint32_t from = 0, to = match->n_ids;
@@ -84,15 +88,16 @@ static int64_t longest_at(const struct special_match *match, const char *text, s
         if (from == to)
             break;
         uint32_t id = match->ids[from]; /* the shortest of the candidates comes first */
-        bool is_wanted = with_control || vocabulary_kind(match->vocabulary, id) == TOKEN_USER_DEFINED;
+        bool is_wanted =
+            with_control || vocabulary_kind(match->vocabulary, id) == TOKEN_USER_DEFINED;
         if (is_wanted && vocabulary_piece(match->vocabulary, id).len == depth + 1)
             found = id;
     }
     return found;
 }
 
-bool special_match_find(const struct special_match *match, struct slice text, size_t from, bool with_control,
-                        size_t *ret_start, uint32_t *ret_id)
+bool special_match_find(const struct special_match *match, struct slice text, size_t from,
+                        bool with_control, size_t *ret_start, uint32_t *ret_id)
 {
     if (match->n_ids == 0)
         return false;

@@ -1,10 +1,14 @@
 /* stop_match.c: several stop strings searched at once, a byte at a time.
  *
- * WHY     A stop string may be spread over tokens; its first half must not have been sent when its second half arrives.
- * HOW     For each stop string, Knuth, Morris and Pratt's automaton: `matched` is the longest head of the string that is a tail
- *         of the text. The greatest `matched` of all is what is held back.
- * ALWAYS  (1) held is the greatest of all `matched`, and tail[0..held) are the last bytes of the text.    stop_match_push
- *         (2) The bytes given out, then tail, are the whole text so far.                                  stop_match_push
+ * WHY     A stop string may be spread over tokens; its first half must not have been sent when its
+ *         second half arrives.
+ * HOW     For each stop string, Knuth, Morris and Pratt's automaton: `matched` is the longest head
+ *         of the string that is a tail of the text. The greatest `matched` of all is what is held
+ *         back.
+ * ALWAYS  (1) held is the greatest of all `matched`, and tail[0..held) are the last bytes of the
+ *             text.    stop_match_push
+ *         (2) The bytes given out, then tail, are the whole text so far.                           
+ *                   stop_match_push
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/stop_match.h"
@@ -82,7 +86,8 @@ static size_t step(struct stop_match *match, char byte, size_t *ret_held)
 }
 
 /* Gives out the first n bytes of what was held followed by text. */
-static void give(const struct stop_match *match, struct slice text, size_t n, struct byte_buffer *out)
+static void give(const struct stop_match *match, struct slice text, size_t n,
+                 struct byte_buffer *out)
 {
     size_t from_tail = n < match->held ? n : match->held;
     byte_buffer_append(out, match->tail, from_tail);

@@ -1,10 +1,10 @@
 /* text_hold.c: token bytes to text, character by character.
  *
- * WHY     A token may end inside a character, and a model may give bytes that are no text at all; clients parse JSON, which
- *         must be UTF-8.
- * HOW     Whole characters pass. The head of a character waits for its rest. What cannot be completed becomes one U+FFFD for
- *         each longest part that could have begun a character, as the Unicode standard recommends; so the result does not
- *         depend on where tokens cut.
+ * WHY     A token may end inside a character, and a model may give bytes that are no text at all;
+ *         clients parse JSON, which must be UTF-8.
+ * HOW     Whole characters pass. The head of a character waits for its rest. What cannot be
+ *         completed becomes one U+FFFD for each longest part that could have begun a character, as
+ *         the Unicode standard recommends; so the result does not depend on where tokens cut.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/text_hold.h"

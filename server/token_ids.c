@@ -1,6 +1,7 @@
 /* token_ids.c: ids in one array that doubles up to its limit.
  *
- * WHY     A prompt that is too long must be refused with its true length, without keeping all of it.
+ * WHY     A prompt that is too long must be refused with its true length, without keeping all of
+ *         it.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/token_ids.h"

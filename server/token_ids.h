@@ -1,5 +1,5 @@
-/* token_ids.h: a growing array of token ids that counts on past its limit, so that an error can say how many there were.
- * In place; one thread at a time. */
+/* token_ids.h: a growing array of token ids that counts on past its limit, so that an error can say
+ * how many there were. In place; one thread at a time. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_TOKEN_IDS_H
 #define FOLDKV_SERVER_TOKEN_IDS_H

@@ -1,10 +1,13 @@
 /* token_index.c: a hash table of spellings, alive while a vocabulary is being read.
  *
- * WHY     Merges and special ids are written as spellings; 150,000 look-ups must not be felt at start.
- * HOW     Open addressing over ids; a slot keeps 32 bits of the hash, so that a miss rarely touches a spelling. The hash takes
- *         eight bytes at a time. Trainers number tokens in the order of their merges, so that for what a merge makes, the id
- *         after the last merge's is nearly always right and saves the look-up.
- * NOT     Safe against crafted collisions: they cost the operator's own start, bounded by the file's size.
+ * WHY     Merges and special ids are written as spellings; 150,000 look-ups must not be felt at
+ *         start.
+ * HOW     Open addressing over ids; a slot keeps 32 bits of the hash, so that a miss rarely touches
+ *         a spelling. The hash takes eight bytes at a time. Trainers number tokens in the order of
+ *         their merges, so that for what a merge makes, the id after the last merge's is nearly
+ *         always right and saves the look-up.
+ * NOT     Safe against crafted collisions: they cost the operator's own start, bounded by the
+ *         file's size.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/token_index.h"
@@ -30,7 +33,8 @@ static const char tokens_key[] = "tokenizer.ggml.tokens";
 static uint64_t load(const char *bytes, size_t n)
 {
     if (n < 4)
-        return (uint64_t)(uint8_t)bytes[0] | (uint64_t)(uint8_t)bytes[n / 2] << 8 | (uint64_t)(uint8_t)bytes[n - 1] << 16;
+        return (uint64_t)(uint8_t)bytes[0] | (uint64_t)(uint8_t)bytes[n / 2] << 8 |
+               (uint64_t)(uint8_t)bytes[n - 1] << 16;
     uint32_t low, high;
     memcpy(&low, bytes, sizeof low);
     memcpy(&high, bytes + n - sizeof high, sizeof high);
@@ -68,13 +72,16 @@ static struct slot *slot_of(const struct token_index *index, struct slice text, 
 static enum status check_text(struct slice text, uint32_t id, struct why *ret_why)
 {
     if (text.len == 0)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: token %u is empty; 1 to %d bytes are needed",
-                       tokens_key, id, TOKEN_BYTES_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: token %u is empty; 1 to %d bytes are needed", tokens_key, id,
+                       TOKEN_BYTES_MAX);
     if (text.len > TOKEN_BYTES_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: token %u has %zu bytes; at most %d are served",
-                       tokens_key, id, text.len, TOKEN_BYTES_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: token %u has %zu bytes; at most %d are served", tokens_key, id,
+                       text.len, TOKEN_BYTES_MAX);
     if (character_whole_bytes(text) != text.len)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: token %u is not UTF-8 at byte %zu", tokens_key, id,
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: token %u is not UTF-8 at byte %zu", tokens_key, id,
                        character_whole_bytes(text));
     return OK;
 }
@@ -87,8 +94,9 @@ static enum status add(struct token_index *index, uint32_t id, struct why *ret_w
     struct slot *slot = slot_of(index, text, &tag);
     if (slot->id_plus_one != 0)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: tokens %u and %u are both '%.*s'; each spelling may be there once", tokens_key,
-                       slot->id_plus_one - 1, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
+                       "%s: tokens %u and %u are both '%.*s'; each spelling may be there once",
+                       tokens_key, slot->id_plus_one - 1, id, (int)(text.len < 64 ? text.len : 64),
+                       text.bytes);
     *slot = (struct slot){.tag = tag, .id_plus_one = id + 1};
     return OK;
 }
@@ -99,11 +107,12 @@ static enum status check_array(const struct gguf *gguf, uint32_t *ret_count, str
     size_t count;
     TRY(gguf_array(gguf, tokens_key, &type, &count, ret_why));
     if (type != GGUF_STRING)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: an array of type %d; strings (%d) are needed",
-                       tokens_key, (int)type, (int)GGUF_STRING);
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: an array of type %d; strings (%d) are needed", tokens_key, (int)type,
+                       (int)GGUF_STRING);
     if (count == 0 || count > TOKEN_COUNT_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: %zu tokens; 1 to %d are served", tokens_key, count,
-                       TOKEN_COUNT_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: %zu tokens; 1 to %d are served",
+                       tokens_key, count, TOKEN_COUNT_MAX);
     *ret_count = (uint32_t)count;
     return OK;
 }
@@ -125,7 +134,8 @@ static enum status fill(struct token_index *index, const struct gguf *gguf, stru
     return OK;
 }
 
-enum status token_index_new(const struct gguf *gguf, struct token_index **ret_index, struct why *ret_why)
+enum status token_index_new(const struct gguf *gguf, struct token_index **ret_index,
+                            struct why *ret_why)
 {
     *ret_index = NULL;
     uint32_t n_tokens = 0;
@@ -175,7 +185,8 @@ static bool is_joined(struct slice text, struct slice left, struct slice right)
            memcmp(text.bytes + left.len, right.bytes, right.len) == 0;
 }
 
-int64_t token_index_find_joined(const struct token_index *index, struct slice left, struct slice right, int64_t guess)
+int64_t token_index_find_joined(const struct token_index *index, struct slice left,
+                                struct slice right, int64_t guess)
 {
     if (guess >= 0 && guess < index->n_tokens && is_joined(index->texts[guess], left, right))
         return guess;

@@ -1,8 +1,10 @@
 /* token_scores.c: four lists that grow by one a token.
  *
- * HOW     Offsets come from the same character-by-character reading that makes the text, so a token that ends inside a character
- *         counts it for the token that completes it, and broken bytes count as the U+FFFD they are shown as.
- * NOT     A list a chunk with offsets of its own: offsets run on through the whole stream, as clients add chunks up.
+ * HOW     Offsets come from the same character-by-character reading that makes the text, so a token
+ *         that ends inside a character counts it for the token that completes it, and broken bytes
+ *         count as the U+FFFD they are shown as.
+ * NOT     A list a chunk with offsets of its own: offsets run on through the whole stream, as
+ *         clients add chunks up.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/token_scores.h"
@@ -43,10 +45,12 @@ static bool make_lists(struct token_scores *scores)
     scores->top = json_array();
     scores->offsets = json_array();
     scores->n_pending = 0;
-    return scores->tokens != NULL && scores->logprobs != NULL && scores->top != NULL && scores->offsets != NULL;
+    return scores->tokens != NULL && scores->logprobs != NULL && scores->top != NULL &&
+           scores->offsets != NULL;
 }
 
-enum status token_scores_new(const struct tokenizer *tokenizer, size_t offset, struct token_scores **ret_scores)
+enum status token_scores_new(const struct tokenizer *tokenizer, size_t offset,
+                             struct token_scores **ret_scores)
 {
     *ret_scores = NULL;
     struct token_scores *scores = mem_zalloc(1, sizeof *scores);
@@ -105,7 +109,8 @@ static bool add_top(struct token_scores *scores, json_t *object, uint32_t id, fl
     return json_object_setn_new(object, name.bytes, name.len, real_of(logprob)) == 0;
 }
 
-/* The alternatives and the chosen token; null for the first token of a prompt, which nothing predicted. */
+/* The alternatives and the chosen token; null for the first token of a prompt, which nothing
+ * predicted. */
 static json_t *top_of(struct token_scores *scores, const struct token_output *output)
 {
     if (!output->has_logprob)
@@ -121,20 +126,24 @@ static json_t *top_of(struct token_scores *scores, const struct token_output *ou
     return NULL;
 }
 
-/* A control token that the model gives is no part of the text; one in the prompt is, where the prompt is echoed. */
+/* A control token that the model gives is no part of the text; one in the prompt is, where the
+ * prompt is echoed. */
 static bool has_text(const struct token_scores *scores, const struct token_output *output)
 {
-    return output->is_prompt || vocabulary_kind(tokenizer_vocabulary(scores->tokenizer), output->id) != TOKEN_CONTROL;
+    return output->is_prompt ||
+           vocabulary_kind(tokenizer_vocabulary(scores->tokenizer), output->id) != TOKEN_CONTROL;
 }
 
 enum status token_scores_add(struct token_scores *scores, const struct token_output *output)
 {
     json_t *logprob = output->has_logprob ? real_of(output->logprob) : json_null();
     struct slice name = name_of(scores, output->id);
-    bool is_added = name.len > 0 && json_array_append_new(scores->tokens, json_stringn(name.bytes, name.len)) == 0;
+    bool is_added = name.len > 0 &&
+                    json_array_append_new(scores->tokens, json_stringn(name.bytes, name.len)) == 0;
     is_added = json_array_append_new(scores->logprobs, logprob) == 0 && is_added;
-    is_added = is_added && json_array_append_new(scores->top, top_of(scores, output)) == 0 &&
-               json_array_append_new(scores->offsets, json_integer((json_int_t)scores->offset)) == 0;
+    is_added =
+        is_added && json_array_append_new(scores->top, top_of(scores, output)) == 0 &&
+        json_array_append_new(scores->offsets, json_integer((json_int_t)scores->offset)) == 0;
     byte_buffer_clear(&scores->text);
     if (has_text(scores, output)) {
         struct slice piece = tokenizer_piece(scores->tokenizer, output->id);
@@ -149,8 +158,9 @@ enum status token_scores_add(struct token_scores *scores, const struct token_out
 
 enum status token_scores_take(struct token_scores *scores, json_t **ret_object)
 {
-    *ret_object = json_pack("{s:O, s:O, s:O, s:O}", "tokens", scores->tokens, "token_logprobs", scores->logprobs,
-                            "top_logprobs", scores->top, "text_offset", scores->offsets);
+    *ret_object =
+        json_pack("{s:O, s:O, s:O, s:O}", "tokens", scores->tokens, "token_logprobs",
+                  scores->logprobs, "top_logprobs", scores->top, "text_offset", scores->offsets);
     clear_lists(scores);
     if (make_lists(scores) && *ret_object != NULL)
         return OK;

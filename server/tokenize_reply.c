@@ -1,6 +1,7 @@
 /* tokenize_reply.c: two small answers.
  *
- * HOW     Ids are printed straight into the buffer: a million JSON integers would take a hundred times the text's memory.
+ * HOW     Ids are printed straight into the buffer: a million JSON integers would take a hundred
+ *         times the text's memory.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/tokenize_reply.h"
@@ -8,7 +9,8 @@
 #include "server/byte_buffer.h"
 #include "server/json_text.h"
 
-enum status tokenize_reply(const uint32_t *ids, size_t n_ids, uint32_t context, char **ret_json, size_t *ret_len)
+enum status tokenize_reply(const uint32_t *ids, size_t n_ids, uint32_t context, char **ret_json,
+                           size_t *ret_len)
 {
     struct byte_buffer text;
     byte_buffer_init(&text, INT32_MAX);

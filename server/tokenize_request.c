@@ -11,13 +11,15 @@
 
 enum { NAME_BYTES_MAX = 1024 };
 
-static enum status read_prompt(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_prompt(const char *name, const json_t *value, void *target,
+                               struct why *ret_why)
 {
     struct tokenize_request *request = target;
     return json_read_text(name, value, 0, SIZE_MAX, &request->prompt, ret_why);
 }
 
-static enum status read_tokens(const char *name, const json_t *value, void *target, struct why *ret_why)
+static enum status read_tokens(const char *name, const json_t *value, void *target,
+                               struct why *ret_why)
 {
     struct detokenize_request *request = target;
     request->has_tokens = true;
@@ -27,8 +29,10 @@ static enum status read_tokens(const char *name, const json_t *value, void *targ
 static const struct json_field tokenize_fields[] = {
     {"model", FIELD_TEXT, offsetof(struct tokenize_request, model), 1, NAME_BYTES_MAX, NULL},
     {"prompt", FIELD_READ, 0, 0, 0, read_prompt},
-    {"add_special_tokens", FIELD_BOOL, offsetof(struct tokenize_request, mode.add_special), 0, 0, NULL},
-    {"parse_special", FIELD_BOOL, offsetof(struct tokenize_request, mode.parse_special), 0, 0, NULL},
+    {"add_special_tokens", FIELD_BOOL, offsetof(struct tokenize_request, mode.add_special), 0, 0,
+     NULL},
+    {"parse_special", FIELD_BOOL, offsetof(struct tokenize_request, mode.parse_special), 0, 0,
+     NULL},
 };
 
 static const struct json_field detokenize_fields[] = {
@@ -41,7 +45,8 @@ static enum status no_memory(struct why *ret_why)
     return why_set(ret_why, STATUS_NO_MEMORY, "", "the body: %s", status_text(STATUS_NO_MEMORY));
 }
 
-static enum status parse_tokenize(struct slice body, struct tokenize_request *request, struct why *ret_why)
+static enum status parse_tokenize(struct slice body, struct tokenize_request *request,
+                                  struct why *ret_why)
 {
     struct json_body json;
     TRY(json_body_parse(body, NULL, &json, ret_why));
@@ -52,7 +57,8 @@ static enum status parse_tokenize(struct slice body, struct tokenize_request *re
     return OK;
 }
 
-enum status tokenize_request_parse(struct slice body, struct tokenize_request **ret_request, struct why *ret_why)
+enum status tokenize_request_parse(struct slice body, struct tokenize_request **ret_request,
+                                   struct why *ret_why)
 {
     *ret_request = NULL;
     struct tokenize_request *request = mem_zalloc(1, sizeof *request);
@@ -75,18 +81,22 @@ void tokenize_request_free(struct tokenize_request **request)
     *request = NULL;
 }
 
-static enum status parse_detokenize(struct slice body, struct detokenize_request *request, struct why *ret_why)
+static enum status parse_detokenize(struct slice body, struct detokenize_request *request,
+                                    struct why *ret_why)
 {
     struct json_body json;
     TRY(json_body_parse(body, NULL, &json, ret_why));
     request->body = json.root;
-    TRY(json_fields_read(json.root, detokenize_fields, ARRAY_LEN(detokenize_fields), request, ret_why));
+    TRY(json_fields_read(json.root, detokenize_fields, ARRAY_LEN(detokenize_fields), request,
+                         ret_why));
     if (!request->has_tokens)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "tokens", "tokens: absent; an array of token ids is needed");
+        return why_set(ret_why, STATUS_BAD_REQUEST, "tokens",
+                       "tokens: absent; an array of token ids is needed");
     return OK;
 }
 
-enum status detokenize_request_parse(struct slice body, struct detokenize_request **ret_request, struct why *ret_why)
+enum status detokenize_request_parse(struct slice body, struct detokenize_request **ret_request,
+                                     struct why *ret_why)
 {
     *ret_request = NULL;
     struct detokenize_request *request = mem_zalloc(1, sizeof *request);

@@ -1,7 +1,8 @@
 /* tokenizer.c: the parts of a tokenizer joined: special tokens, words, merges, pieces.
  *
- * HOW     A text is cut at the special tokens spelt in it; what lies between is cut into words; each word is merged. All working
- *         memory belongs to the call, so calls on other threads do not meet.
+ * HOW     A text is cut at the special tokens spelt in it; what lies between is cut into words;
+ *         each word is merged. All working memory belongs to the call, so calls on other threads do
+ *         not meet.
  * NOT     A cache of words: a prompt is encoded once, at tens of megabytes a second.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -39,19 +40,20 @@ static enum status check_model(const struct gguf *gguf, struct why *ret_why)
     struct slice model;
     TRY(gguf_string(gguf, model_key, &model, ret_why));
     if (model.len != 4 || memcmp(model.bytes, "gpt2", 4) != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, model_key, "%s: '%.*s' is not served; served is gpt2 (byte-level BPE)",
-                       model_key, (int)(model.len < 64 ? model.len : 64), model.bytes);
+        return why_set(ret_why, STATUS_BAD_FILE, model_key,
+                       "%s: '%.*s' is not served; served is gpt2 (byte-level BPE)", model_key,
+                       (int)(model.len < 64 ? model.len : 64), model.bytes);
     bool adds_prefix = false;
     if (gguf_has(gguf, prefix_key))
         TRY(gguf_bool(gguf, prefix_key, &adds_prefix, ret_why));
     if (adds_prefix)
-        return why_set(ret_why, STATUS_BAD_FILE, prefix_key, "%s: true is not served for gpt2; false or absent is right",
-                       prefix_key);
+        return why_set(ret_why, STATUS_BAD_FILE, prefix_key,
+                       "%s: true is not served for gpt2; false or absent is right", prefix_key);
     return OK;
 }
 
-static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, struct token_index **ret_index,
-                        struct why *ret_why)
+static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf,
+                        struct token_index **ret_index, struct why *ret_why)
 {
     struct slice pre = {"default", 7};
     if (gguf_has(gguf, pre_key))
@@ -63,7 +65,8 @@ static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, st
     return bpe_new(gguf, *ret_index, tokenizer->vocabulary, &tokenizer->bpe, ret_why);
 }
 
-enum status tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, struct why *ret_why)
+enum status tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer,
+                          struct why *ret_why)
 {
     *ret_tokenizer = NULL;
     TRY(check_model(gguf, ret_why));
@@ -134,21 +137,23 @@ static enum status encode_all(struct encoding *e, struct slice text, struct toke
     return OK;
 }
 
-enum status tokenizer_encode(const struct tokenizer *tokenizer, struct slice text, struct tokenizer_mode mode,
-                             struct token_ids *ids, struct why *ret_why)
+enum status tokenizer_encode(const struct tokenizer *tokenizer, struct slice text,
+                             struct tokenizer_mode mode, struct token_ids *ids, struct why *ret_why)
 {
     size_t valid = character_whole_bytes(text);
     if (valid != text.len)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "prompt", "prompt: not UTF-8 at byte %zu of %zu", valid, text.len);
+        return why_set(ret_why, STATUS_BAD_REQUEST, "prompt",
+                       "prompt: not UTF-8 at byte %zu of %zu", valid, text.len);
     struct encoding e = {.tokenizer = tokenizer, .ids = ids, .why = ret_why};
     enum status s = encode_all(&e, text, mode);
     bpe_scratch_release(&e.scratch);
     word_walk_free(&e.walk);
     if (s == OK && ids->count > ids->limit)
-        return why_set(ret_why, STATUS_CONTEXT_LENGTH, "prompt", "prompt: %zu tokens; the context holds %zu", ids->count,
-                       ids->limit);
+        return why_set(ret_why, STATUS_CONTEXT_LENGTH, "prompt",
+                       "prompt: %zu tokens; the context holds %zu", ids->count, ids->limit);
     if (s == STATUS_NO_MEMORY || s == STATUS_INTERNAL)
-        return why_set(ret_why, s, "prompt", "prompt: %s while it was made into tokens", status_text(s));
+        return why_set(ret_why, s, "prompt", "prompt: %s while it was made into tokens",
+                       status_text(s));
     return s;
 }
 
@@ -157,18 +162,19 @@ struct slice tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id)
     return vocabulary_piece(tokenizer->vocabulary, id);
 }
 
-enum status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *ids, size_t n_ids, struct byte_buffer *bytes,
-                             struct why *ret_why)
+enum status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *ids, size_t n_ids,
+                             struct byte_buffer *bytes, struct why *ret_why)
 {
     uint32_t n_tokens = vocabulary_count(tokenizer->vocabulary);
     for (size_t i = 0; i < n_ids; i++) {
         if (ids[i] >= n_tokens)
-            return why_set(ret_why, STATUS_BAD_REQUEST, "tokens", "tokens[%zu]: %u is no token; 0 to %u are", i, ids[i],
-                           n_tokens - 1);
+            return why_set(ret_why, STATUS_BAD_REQUEST, "tokens",
+                           "tokens[%zu]: %u is no token; 0 to %u are", i, ids[i], n_tokens - 1);
         struct slice piece = vocabulary_piece(tokenizer->vocabulary, ids[i]);
         byte_buffer_append(bytes, piece.bytes, piece.len);
     }
     if (bytes->failed)
-        return why_set(ret_why, STATUS_NO_MEMORY, "tokens", "tokens: %zu tokens make too much text", n_ids);
+        return why_set(ret_why, STATUS_NO_MEMORY, "tokens", "tokens: %zu tokens make too much text",
+                       n_ids);
     return OK;
 }

@@ -1,6 +1,7 @@
 /* tokenizer.h: text to tokens and back, by the checkpoint's own vocabulary.
  *
- * Needs no gguf after it is made. Read-only, so any number of threads may encode and decode at a time. */
+ * Needs no gguf after it is made. Read-only, so any number of threads may encode and decode at a
+ * time. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_TOKENIZER_H
 #define FOLDKV_SERVER_TOKENIZER_H
@@ -17,20 +18,23 @@ struct tokenizer_mode {
 };
 
 /* BAD_FILE names the key, what was found and what would be right; NO_MEMORY. */
-enum status tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, struct why *ret_why) MUST_USE;
+enum status tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer,
+                          struct why *ret_why) MUST_USE;
 void tokenizer_free(struct tokenizer **tokenizer);
 const struct vocabulary *tokenizer_vocabulary(const struct tokenizer *tokenizer);
 
-/* Adds the text's tokens to ids (initialised by the caller, whose limit counts). BAD_REQUEST if the text is not UTF-8 or has a
- * word over BPE_WORD_BYTES_MAX; CONTEXT_LENGTH with both numbers if there are more than ids->limit; NO_MEMORY. ret_why's field
- * is "prompt". On failure ids holds what was added so far. */
-enum status tokenizer_encode(const struct tokenizer *tokenizer, struct slice text, struct tokenizer_mode mode,
-                             struct token_ids *ids, struct why *ret_why) MUST_USE;
+/* Adds the text's tokens to ids (initialised by the caller, whose limit counts). BAD_REQUEST if the
+ * text is not UTF-8 or has a word over BPE_WORD_BYTES_MAX; CONTEXT_LENGTH with both numbers if
+ * there are more than ids->limit; NO_MEMORY. ret_why's field is "prompt". On failure ids holds what
+ * was added so far. */
+enum status tokenizer_encode(const struct tokenizer *tokenizer, struct slice text,
+                             struct tokenizer_mode mode, struct token_ids *ids,
+                             struct why *ret_why) MUST_USE;
 /* The bytes of one token (id below the vocabulary's count); part of a character is possible. */
 struct slice tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id);
-/* Appends the bytes of all tokens as they are. BAD_REQUEST, field "tokens", for an id outside the vocabulary; NO_MEMORY if the
- * buffer failed (its maximum counts). */
-enum status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *ids, size_t n_ids, struct byte_buffer *bytes,
-                             struct why *ret_why) MUST_USE;
+/* Appends the bytes of all tokens as they are. BAD_REQUEST, field "tokens", for an id outside the
+ * vocabulary; NO_MEMORY if the buffer failed (its maximum counts). */
+enum status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *ids, size_t n_ids,
+                             struct byte_buffer *bytes, struct why *ret_why) MUST_USE;
 
 #endif

@@ -1,9 +1,11 @@
 /* vocabulary.c: what each token is, read once from the file's arrays and kept small.
  *
- * HOW     All pieces lie in one blob, in the order of the ids; a piece is where its offset says, up to the next one's.
- *         A normal token is spelt in the byte alphabet and stands for those bytes; one that leaves the alphabet (padding that a
- *         converter added) can never come out of merging and stands for its spelling, as control and user-defined ones do.
- * ALWAYS  Every id that is handed out is below the count.                                               read_id
+ * HOW     All pieces lie in one blob, in the order of the ids; a piece is where its offset says, up
+ *         to the next one's. A normal token is spelt in the byte alphabet and stands for those
+ *         bytes; one that leaves the alphabet (padding that a converter added) can never come out
+ *         of merging and stands for its spelling, as control and user-defined ones do.
+ * ALWAYS  Every id that is handed out is below the count.                                          
+ *             read_id
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/vocabulary.h"
@@ -29,7 +31,8 @@ static const char tokens_key[] = "tokenizer.ggml.tokens";
 
 static bool is_integer_type(enum gguf_type type)
 {
-    return type != GGUF_STRING && type != GGUF_ARRAY && type != GGUF_BOOL && type != GGUF_F32 && type != GGUF_F64;
+    return type != GGUF_STRING && type != GGUF_ARRAY && type != GGUF_BOOL && type != GGUF_F32 &&
+           type != GGUF_F64;
 }
 
 static enum status check_kinds(const struct gguf *gguf, uint32_t n_tokens, struct why *ret_why)
@@ -38,11 +41,12 @@ static enum status check_kinds(const struct gguf *gguf, uint32_t n_tokens, struc
     size_t count;
     TRY(gguf_array(gguf, type_key, &type, &count, ret_why));
     if (!is_integer_type(type))
-        return why_set(ret_why, STATUS_BAD_FILE, type_key, "%s: an array of type %d; integers are needed", type_key,
-                       (int)type);
+        return why_set(ret_why, STATUS_BAD_FILE, type_key,
+                       "%s: an array of type %d; integers are needed", type_key, (int)type);
     if (count != n_tokens)
-        return why_set(ret_why, STATUS_BAD_FILE, type_key, "%s: %zu kinds for %u tokens; one each is needed", type_key,
-                       count, n_tokens);
+        return why_set(ret_why, STATUS_BAD_FILE, type_key,
+                       "%s: %zu kinds for %u tokens; one each is needed", type_key, count,
+                       n_tokens);
     return OK;
 }
 
@@ -56,8 +60,9 @@ static enum status read_kinds(struct vocabulary *v, const struct gguf *gguf, str
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         int64_t kind = gguf_array_int(gguf, type_key, id);
         if (kind < TOKEN_NORMAL || kind > TOKEN_BYTE)
-            return why_set(ret_why, STATUS_BAD_FILE, type_key, "%s: token %u is of kind %lld; %d to %d are known",
-                           type_key, id, (long long)kind, TOKEN_NORMAL, TOKEN_BYTE);
+            return why_set(ret_why, STATUS_BAD_FILE, type_key,
+                           "%s: token %u is of kind %lld; %d to %d are known", type_key, id,
+                           (long long)kind, TOKEN_NORMAL, TOKEN_BYTE);
         v->kinds[id] = (uint8_t)kind;
     }
     return OK;
@@ -80,15 +85,15 @@ static int byte_token(struct slice text)
 }
 
 /* The bytes of one token, into ret_bytes[text.len]. */
-static enum status spell(enum token_kind kind, struct slice text, uint32_t id, char *ret_bytes, size_t *ret_len,
-                         struct why *ret_why)
+static enum status spell(enum token_kind kind, struct slice text, uint32_t id, char *ret_bytes,
+                         size_t *ret_len, struct why *ret_why)
 {
     if (kind == TOKEN_BYTE) {
         int byte = byte_token(text);
         if (byte < 0)
             return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                           "%s: token %u is a byte token spelt '%.*s'; <0x00> to <0xFF> are right", tokens_key, id,
-                           (int)(text.len < 64 ? text.len : 64), text.bytes);
+                           "%s: token %u is a byte token spelt '%.*s'; <0x00> to <0xFF> are right",
+                           tokens_key, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
         ret_bytes[0] = (char)byte;
         *ret_len = 1;
         return OK;
@@ -101,14 +106,16 @@ static enum status spell(enum token_kind kind, struct slice text, uint32_t id, c
     return OK;
 }
 
-static enum status read_pieces(struct vocabulary *v, const struct token_index *index, struct why *ret_why)
+static enum status read_pieces(struct vocabulary *v, const struct token_index *index,
+                               struct why *ret_why)
 {
     size_t len = 0;
     for (uint32_t id = 0; id < v->n_tokens; id++)
         len += token_index_text(index, id).len;
     if (len > UINT32_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: %zu bytes of spellings; at most %u are served",
-                       tokens_key, len, UINT32_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: %zu bytes of spellings; at most %u are served", tokens_key, len,
+                       UINT32_MAX);
     v->blob = mem_alloc(len);
     if (v->blob == NULL)
         return STATUS_NO_MEMORY;
@@ -124,8 +131,8 @@ static enum status read_pieces(struct vocabulary *v, const struct token_index *i
 }
 
 /* TOKEN_NONE if the key is absent. */
-static enum status read_id(const struct vocabulary *v, const struct gguf *gguf, const char *key, int64_t *ret_id,
-                           struct why *ret_why)
+static enum status read_id(const struct vocabulary *v, const struct gguf *gguf, const char *key,
+                           int64_t *ret_id, struct why *ret_why)
 {
     *ret_id = TOKEN_NONE;
     if (!gguf_has(gguf, key))
@@ -133,21 +140,23 @@ static enum status read_id(const struct vocabulary *v, const struct gguf *gguf, 
     uint32_t id;
     TRY(gguf_u32(gguf, key, &id, ret_why));
     if (id >= v->n_tokens)
-        return why_set(ret_why, STATUS_BAD_FILE, key, "%s: %u is no token; the file has %u, from 0", key, id, v->n_tokens);
+        return why_set(ret_why, STATUS_BAD_FILE, key, "%s: %u is no token; the file has %u, from 0",
+                       key, id, v->n_tokens);
     *ret_id = id;
     return OK;
 }
 
 /* Whether the file wants a token at an end of a text; that token must then be named. */
-static enum status read_adds(const struct gguf *gguf, const char *key, int64_t id, const char *id_key, bool *ret_adds,
-                             struct why *ret_why)
+static enum status read_adds(const struct gguf *gguf, const char *key, int64_t id,
+                             const char *id_key, bool *ret_adds, struct why *ret_why)
 {
     *ret_adds = false;
     if (!gguf_has(gguf, key))
         return OK;
     TRY(gguf_bool(gguf, key, ret_adds, ret_why));
     if (*ret_adds && id == TOKEN_NONE)
-        return why_set(ret_why, STATUS_BAD_FILE, key, "%s: true, but %s is absent; one of them must change", key, id_key);
+        return why_set(ret_why, STATUS_BAD_FILE, key,
+                       "%s: true, but %s is absent; one of them must change", key, id_key);
     return OK;
 }
 
@@ -181,7 +190,8 @@ static void add_stop(struct vocabulary *v, int64_t id)
     v->n_stop_ids++;
 }
 
-/* Files often name only one end token where a chat model uses two; these spellings end a turn wherever they are control tokens. */
+/* Files often name only one end token where a chat model uses two; these spellings end a turn
+ * wherever they are control tokens. */
 static void collect_stops(struct vocabulary *v, const struct token_index *index)
 {
     static const char *const turn_ends[] = {"<|im_end|>", "<end_of_turn>", "<|eot_id|>"};
@@ -196,7 +206,8 @@ static void collect_stops(struct vocabulary *v, const struct token_index *index)
     }
 }
 
-static enum status fill(struct vocabulary *v, const struct gguf *gguf, const struct token_index *index, struct why *ret_why)
+static enum status fill(struct vocabulary *v, const struct gguf *gguf,
+                        const struct token_index *index, struct why *ret_why)
 {
     v->kinds = mem_alloc(v->n_tokens);
     v->offsets = mem_alloc(((size_t)v->n_tokens + 1) * sizeof v->offsets[0]);
@@ -209,8 +220,8 @@ static enum status fill(struct vocabulary *v, const struct gguf *gguf, const str
     return OK;
 }
 
-enum status vocabulary_new(const struct gguf *gguf, const struct token_index *index, struct vocabulary **ret_vocabulary,
-                           struct why *ret_why)
+enum status vocabulary_new(const struct gguf *gguf, const struct token_index *index,
+                           struct vocabulary **ret_vocabulary, struct why *ret_why)
 {
     *ret_vocabulary = NULL;
     struct vocabulary *v = mem_zalloc(1, sizeof *v);

@@ -1,4 +1,5 @@
-/* vocabulary.h: the tokens of a checkpoint: the bytes of each, its kind, and the ids with a meaning of their own.
+/* vocabulary.h: the tokens of a checkpoint: the bytes of each, its kind, and the ids with a meaning
+ * of their own.
  *
  * Owns all it hands out; needs no gguf after it is made. Read-only, so any thread may read. */
 // SPDX-License-Identifier: Apache-2.0
@@ -9,18 +10,25 @@
 
 /* The file's own numbers. */
 enum token_kind {
-    TOKEN_NORMAL = 1, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER_DEFINED, TOKEN_UNUSED, TOKEN_BYTE
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN,
+    TOKEN_CONTROL,
+    TOKEN_USER_DEFINED,
+    TOKEN_UNUSED,
+    TOKEN_BYTE
 };
 
 struct vocabulary;
 
-/* Reads kinds and special ids (tokenizer.ggml.*). BAD_FILE names the key and what was found; NO_MEMORY. */
-enum status vocabulary_new(const struct gguf *gguf, const struct token_index *index, struct vocabulary **ret_vocabulary,
-                           struct why *ret_why) MUST_USE;
+/* Reads kinds and special ids (tokenizer.ggml.*). BAD_FILE names the key and what was found;
+ * NO_MEMORY. */
+enum status vocabulary_new(const struct gguf *gguf, const struct token_index *index,
+                           struct vocabulary **ret_vocabulary, struct why *ret_why) MUST_USE;
 void vocabulary_free(struct vocabulary **vocabulary);
 
 uint32_t vocabulary_count(const struct vocabulary *vocabulary);
-/* The bytes that token id stands for (id must be below the count); control tokens give their spelling. */
+/* The bytes that token id stands for (id must be below the count); control tokens give their
+ * spelling. */
 struct slice vocabulary_piece(const struct vocabulary *vocabulary, uint32_t id);
 enum token_kind vocabulary_kind(const struct vocabulary *vocabulary, uint32_t id);
 /* TOKEN_NONE where the file names none. */
