@@ -1,16 +1,13 @@
 /* bpe.c: merges inside one word, lowest rank first.
  *
  * HOW     The word's bytes become symbols in a linked list. A heap holds the places where a known
- *         pair begins, ordered by
- *         (rank, place) in one 64-bit number. The least is taken; if its pair still stands there,
- *         the right symbol joins the left one and the two pairs around it enter the heap. A place
- *         whose pair has changed is passed over when it comes up: removing it earlier would cost
- *         more.
- * ALWAYS  (1) Merges happen in the order (rank, place), as the vocabulary's trainer did them.      
- *                  merge_all
- *         (2) A word of n bytes takes at most 2n places in the heap: n - 1 at first, and a merge
- *             takes one out and puts at most two in.                                               
- *                        push
+ *         pair begins, ordered by (rank, place) in one 64-bit number. The least is taken; if its
+ *         pair still stands there, the right symbol joins the left one and the two pairs around it
+ *         enter the heap. A place whose pair has changed is passed over when it comes up: removing
+ *         it earlier would cost more.
+ * ALWAYS  (1) Merges happen in the order (rank, place), as the trainer did them.        merge_all
+ *         (2) A word of n bytes takes at most 2n places in the heap: n - 1 at first,
+ *             and a merge takes one out and puts at most two in.                        push
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/bpe.h"

@@ -5,10 +5,9 @@
  * HOW     For each stop string, Knuth, Morris and Pratt's automaton: `matched` is the longest head
  *         of the string that is a tail of the text. The greatest `matched` of all is what is held
  *         back.
- * ALWAYS  (1) held is the greatest of all `matched`, and tail[0..held) are the last bytes of the
- *             text.    stop_match_push
- *         (2) The bytes given out, then tail, are the whole text so far.                           
- *                   stop_match_push
+ * ALWAYS  (1) held is the greatest of all `matched`, and tail[0..held) are the last
+ *             bytes of the text.                                                  stop_match_push
+ *         (2) The bytes given out, then tail, are the whole text so far.          stop_match_push
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/stop_match.h"

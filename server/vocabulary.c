@@ -4,8 +4,7 @@
  *         to the next one's. A normal token is spelt in the byte alphabet and stands for those
  *         bytes; one that leaves the alphabet (padding that a converter added) can never come out
  *         of merging and stands for its spelling, as control and user-defined ones do.
- * ALWAYS  Every id that is handed out is below the count.                                          
- *             read_id
+ * ALWAYS  Every id that is handed out is below the count.                                read_id
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/vocabulary.h"
