@@ -50,12 +50,13 @@ class Commands(unittest.TestCase):
         self.assertIn("matmul_q4_1", run.stdout)
 
     def test_4_usage_is_exit_2(self):
-        for arguments in (("serve", model(), "--no-such-flag"), ("no-such-command",), ("serve",)):
+        for arguments in (("no-such-command",), ("serve",), ("help", "no-such-topic"), ()):
             run = foldkv(*arguments)
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
             self.assertTrue(run.stderr)
 
-    def test_5_values_out_of_range(self):
+    def test_5_options_unknown_or_out_of_range(self):
+        self.refused(1, "serve", model(), "--no-such-flag", names=["--no-such-flag"])
         self.refused(1, "serve", model(), "--threads", "100000", names=["threads", "100000"])
         self.refused(1, "serve", model(), "--cache-type", "f8", names=["f8"])
         self.refused(1, "serve", model(), "--isa", "mmx", names=["mmx"])

@@ -15,6 +15,11 @@ MEAN_DIFFERENCE_MOST = 0.0289
 TOP1_LEAST = 0.977
 
 
+def strings():
+    """The known strings that a request may carry: a body with a NUL is refused (the unit test of the tokenizer has those)."""
+    return [row for row in load("smollm2-tokens.json") if "\0" not in row["text"]]
+
+
 def load(name):
     with open(os.path.join(DATA, name), encoding="utf-8") as f:
         return json.load(f)
@@ -31,7 +36,7 @@ class Golden(unittest.TestCase):
 
     def test_tokenize_gives_the_known_ids(self):
         link = self.daemon.connect()
-        for row in load("smollm2-tokens.json"):
+        for row in strings():
             for parse, key in ((False, "ids"), (True, "ids_special")):
                 got = self.daemon.post("/tokenize", {"prompt": row["text"], "add_special_tokens": False,
                                                      "parse_special": parse}, link)

@@ -96,7 +96,7 @@ class Life(unittest.TestCase):
         self.assertTrue(rest.rstrip().endswith("data: [DONE]"), rest[-200:])
         self.assertEqual(daemon.process.wait(seconds(60)), 0, daemon.log())
         link.close()
-        daemon.process.stdout.close()
+        daemon.release()
 
     def test_6_sigterm_cancels_after_the_drain_time(self):
         daemon = Daemon("--server-drain-timeout-ms", "300")
@@ -107,7 +107,7 @@ class Life(unittest.TestCase):
         self.assertEqual(daemon.process.wait(seconds(30)), 0, daemon.log())
         self.assertTrue(ended.wait(seconds(10)))
         link.close()
-        daemon.process.stdout.close()
+        daemon.release()
 
 
 if __name__ == "__main__":

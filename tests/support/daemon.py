@@ -56,9 +56,9 @@ class Daemon:
         give_up = time.monotonic() + seconds(ready_s)
         line = self.process.stdout.readline()
         if not re.fullmatch(r"ready http://127\.0\.0\.1:\d+\n", line) or time.monotonic() > give_up:
-            self.process.kill()
-            self.process.wait()
-            raise AssertionError(f"the ready line was {line!r}; stderr:\n{self.log()}")
+            text = self.log()
+            self.kill()
+            raise AssertionError(f"the ready line was {line!r}; stderr:\n{text}")
         self.url = line.split()[1]
         self.port = int(self.url.rsplit(":", 1)[1])
 
@@ -68,10 +68,21 @@ class Daemon:
     def __exit__(self, kind, value, trace):
         if kind:
             print("stderr of the daemon:\n" + self.log()[-4000:], file=sys.stderr)
-            self.process.kill()
-            self.process.wait()
+            self.kill()
         else:
             self.stop()
+
+    def kill(self):
+        self.process.kill()
+        self.release()
+
+    def release(self):
+        """After its end or kill: closes what is held of it, gives all it wrote to stderr."""
+        self.process.wait(seconds(60))
+        text = self.log()
+        self.process.stdout.close()
+        self.stderr.close()
+        return text
 
     def log(self):
         self.stderr.seek(0)
@@ -80,8 +91,8 @@ class Daemon:
     def stop(self):
         """SIGTERM; requires exit code 0, nothing more on stdout and a clean stderr."""
         self.process.send_signal(signal.SIGTERM)
-        rest, _ = self.process.communicate(timeout=seconds(60))
-        text = self.log()
+        rest = self.process.stdout.read()
+        text = self.release()
         assert self.process.returncode == 0, f"exit code {self.process.returncode}; stderr:\n{text}"
         assert rest == "", f"stdout held more than the ready line: {rest!r}"
         assert not SANITIZER.search(text), text
