@@ -73,7 +73,7 @@ static enum status parse(struct gguf *gguf, struct why *ret_why)
     uint32_t version = 0;
     uint64_t n_tensors = 0, n_keys = 0;
     const uint8_t *magic = NULL;
-    gguf_reader_about(&r, "header");
+    gguf_reader_about(&r, "header", 0, 0);
     TRY(gguf_reader_bytes(&r, "the magic", 4, &magic));
     if (memcmp(magic, "GGUF", 4) != 0)
         return gguf_reader_refuse(

@@ -36,8 +36,7 @@ static enum status read_strings(struct gguf_key *key, struct gguf_reader *r, siz
     else
         key->offsets32 = mem_alloc(count * sizeof *key->offsets32);
     if (key->offsets32 == NULL && key->offsets64 == NULL)
-        return why_set(r->why, STATUS_NO_MEMORY, r->field, "%s: no memory for %zu strings",
-                       r->subject, count);
+        return gguf_reader_no_memory(r, count, "strings");
     for (size_t i = 0; i < count; i++) {
         size_t offset = r->at - start;
         if (is_wide)
@@ -108,10 +107,10 @@ enum status gguf_keys_read(struct gguf *gguf, struct gguf_reader *r, size_t n_ke
     gguf->keys = mem_zalloc(n_keys, sizeof *gguf->keys);
     gguf->keys_sorted = mem_zalloc(n_keys, sizeof(struct slice *));
     if (gguf->keys == NULL || gguf->keys_sorted == NULL)
-        return why_set(r->why, STATUS_NO_MEMORY, "", "no memory for %zu keys", n_keys);
+        return gguf_reader_no_memory(r, n_keys, "keys");
     gguf->n_keys = n_keys;
     for (size_t i = 0; i < gguf->n_keys; i++) {
-        gguf_reader_about(r, "key %zu of %zu", i + 1, gguf->n_keys);
+        gguf_reader_about(r, "key", i + 1, gguf->n_keys);
         TRY(read_key(&gguf->keys[i], r));
         gguf->keys_sorted[i] = &gguf->keys[i].name;
     }

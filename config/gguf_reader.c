@@ -9,25 +9,36 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-void gguf_reader_about(struct gguf_reader *r, const char *format, ...)
+void gguf_reader_about(struct gguf_reader *r, const char *kind, size_t place, size_t count)
 {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(r->subject, sizeof r->subject, format, args);
-    va_end(args);
-    r->field[0] = '\0';
+    r->kind = kind;
+    r->place = place;
+    r->count = count;
+    r->name = (struct slice){"", 0};
 }
 
 void gguf_reader_about_named(struct gguf_reader *r, const char *kind, struct slice name)
 {
-    int shown = name.len > 80 ? 80 : (int)name.len;
-    snprintf(r->field, sizeof r->field, "%.*s", shown, name.bytes);
-    snprintf(r->subject, sizeof r->subject, "%s \"%.*s\"", kind, shown, name.bytes);
+    gguf_reader_about(r, kind, 0, 0);
+    r->name = name;
 }
 
 size_t gguf_reader_left(const struct gguf_reader *r)
 {
     return r->len - r->at;
+}
+
+/* Fails with text, behind the name of what was being read. */
+static enum status fail(struct gguf_reader *r, enum status s, const char *text)
+{
+    char name[96];
+    int shown = r->name.len > 80 ? 80 : (int)r->name.len;
+    snprintf(name, sizeof name, "%.*s", shown, r->name.bytes);
+    if (shown > 0)
+        return why_set(r->why, s, name, "%s \"%s\": %s", r->kind, name, text);
+    if (r->count > 0)
+        return why_set(r->why, s, "", "%s %zu of %zu: %s", r->kind, r->place, r->count, text);
+    return why_set(r->why, s, "", "%s: %s", r->kind, text);
 }
 
 enum status gguf_reader_refuse(struct gguf_reader *r, const char *format, ...)
@@ -37,7 +48,14 @@ enum status gguf_reader_refuse(struct gguf_reader *r, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return why_set(r->why, STATUS_BAD_FILE, r->field, "%s: %s", r->subject, text);
+    return fail(r, STATUS_BAD_FILE, text);
+}
+
+enum status gguf_reader_no_memory(struct gguf_reader *r, size_t count, const char *something)
+{
+    char text[64];
+    snprintf(text, sizeof text, "no memory for %zu %s", count, something);
+    return fail(r, STATUS_NO_MEMORY, text);
 }
 
 enum status gguf_reader_bytes(struct gguf_reader *r, const char *what, uint64_t len,

@@ -164,14 +164,14 @@ static enum status read_all(struct gguf *gguf, struct extent *extents, struct gg
     uint32_t alignment = 0;
     TRY(read_alignment(gguf, &alignment, r->why));
     for (size_t i = 0; i < gguf->n_tensors; i++) {
-        gguf_reader_about(r, "tensor %zu of %zu", i + 1, gguf->n_tensors);
+        gguf_reader_about(r, "tensor", i + 1, gguf->n_tensors);
         extents[i].tensor = i;
         TRY(read_tensor(&gguf->tensors[i], &extents[i], alignment, r));
         gguf->tensors_sorted[i] = &gguf->tensors[i].name;
     }
     TRY(check_unique(gguf, r));
     size_t padding = (alignment - r->at % alignment) % alignment;
-    gguf_reader_about(r, "tensor data");
+    gguf_reader_about(r, "tensor data", 0, 0);
     if (gguf->n_tensors > 0 && padding > gguf_reader_left(r))
         return gguf_reader_refuse(r, "the file ends at %zu, before its data's start at %zu", r->len,
                                   r->at + padding);
@@ -186,7 +186,7 @@ enum status gguf_tensors_read(struct gguf *gguf, struct gguf_reader *r, size_t n
     struct extent *extents = mem_zalloc(gguf->n_tensors, sizeof *extents);
     enum status s;
     if (gguf->tensors == NULL || gguf->tensors_sorted == NULL || extents == NULL)
-        s = why_set(r->why, STATUS_NO_MEMORY, "", "no memory for %zu tensors", n_tensors);
+        s = gguf_reader_no_memory(r, n_tensors, "tensors");
     else
         s = read_all(gguf, extents, r);
     mem_free(extents);
