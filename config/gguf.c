@@ -111,19 +111,19 @@ enum status gguf_parse(const void *bytes, size_t len, struct gguf **ret_gguf, st
 }
 
 /* Maps the whole of an open file. */
-static enum status map(int fd, void **ret_bytes, size_t *ret_len, struct why *ret_why)
+static enum status map(const char *path, int fd, void **ret_bytes, size_t *ret_len, struct why *ret_why)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return why_set(ret_why, STATUS_IO, "", "cannot be read: %s", strerror(errno));
+        return why_set(ret_why, STATUS_IO, "", "%.200s: cannot be read: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return why_set(ret_why, STATUS_IO, "", "is not a regular file");
+        return why_set(ret_why, STATUS_IO, "", "%.200s: not a regular file", path);
     if (st.st_size == 0)
         return why_set(ret_why, STATUS_BAD_FILE, "", "header: the file is empty");
     *ret_len = (size_t)st.st_size;
     *ret_bytes = mmap(NULL, *ret_len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (*ret_bytes == MAP_FAILED)
-        return why_set(ret_why, STATUS_IO, "", "cannot be mapped: %s", strerror(errno));
+        return why_set(ret_why, STATUS_IO, "", "%.200s: cannot be mapped: %s", path, strerror(errno));
     (void)madvise(*ret_bytes, *ret_len, MADV_WILLNEED); /* advice only: reading ahead starts now */
     return OK;
 }
@@ -133,10 +133,11 @@ enum status gguf_open(const char *path, struct gguf **ret_gguf, struct why *ret_
     *ret_gguf = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return why_set(ret_why, STATUS_IO, "", "cannot be opened: %s", strerror(errno));
+        return why_set(ret_why, STATUS_IO, "", "%.200s: cannot be opened: %s", path,
+                       strerror(errno));
     void *bytes = NULL;
     size_t len = 0;
-    enum status s = map(fd, &bytes, &len, ret_why);
+    enum status s = map(path, fd, &bytes, &len, ret_why);
     close(fd);
     return s == OK ? parse_new(bytes, len, true, ret_gguf, ret_why) : s;
 }

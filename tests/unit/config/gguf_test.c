@@ -246,7 +246,7 @@ START_TEST(a_file_on_disk_opens)
     ck_assert_int_eq(gguf_open(path, &gguf, &why), STATUS_IO);
     ck_assert_msg(strstr(why.text, "No such file") != NULL, "%s", why.text);
     ck_assert_int_eq(gguf_open("/tmp", &gguf, &why), STATUS_IO);
-    ck_assert_str_eq(why.text, "is not a regular file");
+    ck_assert_str_eq(why.text, "/tmp: not a regular file");
     mem_free(written);
 }
 END_TEST
