@@ -82,20 +82,23 @@ static struct engine_options base_options(const struct field *f)
     return o;
 }
 
+/* One thread, whole prompts, and a cache that is emptied between: nothing to reuse. */
 static void answer_alone(struct field *f)
 {
+    struct engine_options o = base_options(f);
+    o.prefill_chunk = 512;
+    struct rig *rig = rig_new(f->gguf, &o);
+    const struct engine_parts *p = rig_parts(rig);
+    const struct graph *g = p->model->graph;
+    f->block_bytes = (uint64_t)cache_memory(p->cache).page_bytes * g->layers[0].n_k_heads * g->n_layers;
+    f->pool_blocks_least = cache_blocks_for(PROMPT_MAX + ANSWER_MAX + 1);
     for (uint32_t i = 0; i < SPECS; i++) {
-        struct engine_options o = base_options(f);
-        o.prefill_chunk = 512;
-        struct rig *rig = rig_new(f->gguf, &o);
         rig_submit(rig, &f->specs[i], &f->alone[i]);
         rig_run(rig, STEPS_MAX);
-        const struct engine_parts *p = rig_parts(rig);
-        const struct graph *g = p->model->graph;
-        f->block_bytes = (uint64_t)cache_memory(p->cache).page_bytes * g->layers[0].n_k_heads * g->n_layers;
-        rig_free(&rig);
+        ck_assert_uint_eq(f->alone[i].cached_tokens, 0);
+        cache_purge(p->cache);
     }
-    f->pool_blocks_least = cache_blocks_for(PROMPT_MAX + ANSWER_MAX + 1);
+    rig_free(&rig);
 }
 
 static struct engine_options draw_options(struct field *f)
