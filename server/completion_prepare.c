@@ -24,12 +24,20 @@ void completion_prepare(struct completion *k)
     byte_buffer_release(&k->body); /* what is needed of it is in asked */
 }
 
+/* The engine ends at the context's end, whatever was asked; what can never be used is not allocated. */
+static uint32_t usable_tokens(const struct completion *k)
+{
+    uint32_t context = engine_context(k->service->engine), n_ids = (uint32_t)k->ids.count;
+    uint32_t room = n_ids < context ? context - n_ids : 1; /* 1: the engine refuses it, with the numbers */
+    return k->asked->max_tokens < room ? k->asked->max_tokens : room;
+}
+
 static enum status fill_params(struct completion *k, struct request_params *ret_params)
 {
     const struct completion_request *a = k->asked;
     *ret_params = (struct request_params){.ids = k->ids.ids,
                                           .n_ids = (uint32_t)k->ids.count,
-                                          .max_tokens = a->max_tokens,
+                                          .max_tokens = usable_tokens(k),
                                           .sampling = a->sampling,
                                           .logprobs = a->logprobs,
                                           .prompt_logprobs = completion_request_scores_prompt(a),

@@ -42,7 +42,6 @@ struct connection {
     bool is_writing;
     bool is_shut; /* uv_shutdown was called */
     bool is_kept;
-    bool had_no_room;
     int answer_status;
 
     struct connection_holder holder;

@@ -58,11 +58,8 @@ void connection_shut_if_done(struct connection *c)
 static void on_progress(struct connection *c)
 {
     c->progress_ms = uv_now(c->set->service->uv);
-    if (c->had_no_room && connection_has_room(c)) {
-        c->had_no_room = false;
-        if (c->holder.on_room != NULL)
-            c->holder.on_room(c->holder.user);
-    }
+    if (c->holder.on_room != NULL && connection_has_room(c))
+        c->holder.on_room(c->holder.user);
     if (connection_is_open(c))
         connection_shut_if_done(c);
     if (connection_is_open(c))
@@ -120,7 +117,6 @@ void connection_flush(struct connection *c)
         c->progress_ms = uv_now(c->set->service->uv);
     if (c->out.len > 0)
         queue_rest(c);
-    c->had_no_room = connection_is_open(c) && !connection_has_room(c);
 }
 
 void connection_begin(struct connection *c, int http_status)

@@ -1,0 +1,290 @@
+/* fake_engine.c: an engine whose tokens come when the test wants them.
+ *
+ * WHY     How the server treats slow, failing and endless requests must not depend on a model's speed.
+ * HOW     One thread turns every millisecond over a fixed array of requests, under one lock; each gets what its seed says. Queue
+ *         limits, cancelling, draining and counters behave as sched/engine.h says.
+ * THREAD  as engine.h
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/engine.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/graph.h"
+#include "config/mem.h"
+#include "sched/model.h"
+#include "sched/request_priv.h"
+#include "sched/request_queue.h"
+#include "tests/support/fake_engine.h"
+
+enum { REQUESTS_MAX = 4096, TOKEN_FIRST = 100, TOKEN_COUNT = 20000, SLOW_TURNS = 20 };
+
+struct engine {
+    struct engine_options options;
+    struct graph *graph;
+    struct manifest manifest;
+    struct model model;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    struct request_queue *ready;
+    struct request *requests[REQUESTS_MAX]; /* the first n_running of them run */
+    uint32_t n_requests, n_running;
+    struct engine_stats stats;
+    uint64_t turn;
+    bool is_stopping, is_draining, has_news;
+    _Atomic uint32_t alive;
+    _Atomic uint64_t progress_ns;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- the thread, under the lock ---- */
+
+static void tell(struct engine *e, struct request *r, bool must_queue)
+{
+    if (!must_queue)
+        return;
+    bool queued = request_queue_try_push(e->ready, r);
+    ASSERT(queued);
+    e->has_news = true;
+}
+
+static void push_token(struct engine *e, struct request *r)
+{
+    struct token_output output = {.id = TOKEN_FIRST + r->n_generated % TOKEN_COUNT,
+                                  .has_logprob = r->logprobs >= 0,
+                                  .logprob = -1};
+    if (r->times.first_output_ns == 0)
+        r->times.first_output_ns = now_ns();
+    r->times.last_output_ns = now_ns();
+    request_push(r, &output);
+    e->stats.generated_tokens++;
+}
+
+/* How many tokens it gets this turn. */
+static uint32_t tokens_due(const struct engine *e, const struct request *r)
+{
+    uint32_t left = r->max_tokens - r->n_generated;
+    switch (r->sampling.seed) {
+    case FAKE_FAST:
+        return left;
+    case FAKE_SLOW:
+        return e->turn % SLOW_TURNS == 0 && left > 0;
+    case FAKE_NEVER:
+        return 0;
+    default:
+        return left > 0;
+    }
+}
+
+static enum finish_reason turn_request(struct engine *e, struct request *r)
+{
+    if (request_asked(r) != REQUEST_KEEP)
+        return request_asked(r) == REQUEST_STOP ? FINISH_STOP : FINISH_CANCELLED;
+    if (r->sampling.seed == FAKE_FAIL_FIRST ||
+        (r->sampling.seed == FAKE_FAIL_LATER && r->n_generated == 3))
+        return FINISH_ERROR;
+    uint32_t due = tokens_due(e, r);
+    for (uint32_t i = 0; i < due; i++)
+        push_token(e, r);
+    if (r->n_generated == r->max_tokens && r->sampling.seed != FAKE_NEVER)
+        return FINISH_LENGTH;
+    if (due > 0)
+        tell(e, r, request_announce(r));
+    return FINISH_NONE;
+}
+
+static void end_request(struct engine *e, uint32_t i, enum finish_reason reason)
+{
+    struct request *r = e->requests[i];
+    e->stats.requests_finished += reason == FINISH_STOP || reason == FINISH_LENGTH;
+    e->stats.requests_aborted += reason == FINISH_CANCELLED;
+    e->stats.requests_failed += reason == FINISH_ERROR;
+    memmove(&e->requests[i], &e->requests[i + 1], (e->n_requests - i - 1) * sizeof e->requests[0]);
+    e->n_requests--;
+    e->n_running -= i < e->n_running;
+    r->times.done_ns = now_ns();
+    tell(e, r, request_finish(r, reason, reason == FINISH_ERROR ? STATUS_NUMERIC : OK));
+}
+
+static void fill_batch(struct engine *e)
+{
+    while (e->n_running < e->n_requests && e->n_running < e->options.running_max) {
+        struct request *r = e->requests[e->n_running++];
+        request_set_state(r, REQUEST_RUNNING);
+        r->times.started_ns = now_ns();
+    }
+}
+
+static void turn(struct engine *e)
+{
+    e->turn++;
+    fill_batch(e);
+    for (uint32_t i = e->n_requests; i-- > 0;) {
+        bool is_running = i < e->n_running;
+        enum finish_reason reason = is_running ? turn_request(e, e->requests[i])
+                                    : request_asked(e->requests[i]) != REQUEST_KEEP
+                                        ? FINISH_CANCELLED
+                                        : FINISH_NONE;
+        if (reason != FINISH_NONE)
+            end_request(e, i, reason);
+    }
+    e->stats.requests_running = e->stats.blocks_used = e->n_running;
+    e->stats.requests_waiting = e->n_requests - e->n_running;
+    atomic_store(&e->progress_ns, now_ns());
+}
+
+static void *run(void *arg)
+{
+    struct engine *e = arg;
+    bool is_over = false;
+    while (!is_over) {
+        pthread_mutex_lock(&e->lock);
+        turn(e);
+        bool has_news = e->has_news;
+        e->has_news = false;
+        is_over = e->is_stopping;
+        pthread_mutex_unlock(&e->lock);
+        if (has_news)
+            e->options.on_wake(e->options.user);
+        usleep(1000);
+    }
+    return NULL;
+}
+
+/* ---- engine.h ---- */
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    mem_fail_nth((uint64_t)info->si_value.sival_int);
+}
+
+enum status engine_new(const struct gguf *gguf, const struct engine_options *options,
+                       struct engine **ret_engine, struct why *ret_why)
+{
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct engine *e = mem_zalloc(1, sizeof *e);
+    *ret_engine = e;
+    if (e == NULL)
+        return STATUS_NO_MEMORY;
+    e->options = *options;
+    TRY(graph_from_gguf(gguf, &e->graph, ret_why));
+    TRY(request_queue_new(2 * REQUESTS_MAX, &e->ready));
+    e->model = (struct model){.graph = e->graph, .manifest = &e->manifest};
+    e->stats.blocks_total = e->stats.blocks_free = 1000;
+    e->progress_ns = now_ns();
+    pthread_mutex_init(&e->lock, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    return pthread_create(&e->thread, NULL, run, e) == 0 ? OK : STATUS_UNAVAILABLE;
+}
+
+void engine_free(struct engine **engine)
+{
+    struct engine *e = *engine;
+    *engine = NULL;
+    if (e == NULL)
+        return;
+    pthread_mutex_lock(&e->lock);
+    e->is_stopping = true;
+    pthread_mutex_unlock(&e->lock);
+    pthread_join(e->thread, NULL);
+    pthread_mutex_destroy(&e->lock);
+    request_queue_free(&e->ready);
+    graph_free(&e->graph);
+    mem_free(e);
+}
+
+const struct model *engine_model(const struct engine *e)
+{
+    return &e->model;
+}
+
+uint32_t engine_context(const struct engine *e)
+{
+    return e->graph->context;
+}
+
+uint64_t engine_pool_tokens(const struct engine *e)
+{
+    return 2 * (uint64_t)e->graph->context;
+}
+
+static enum status submit(struct engine *e, struct request *r, struct why *ret_why)
+{
+    if (e->is_draining)
+        return why_set(ret_why, STATUS_DRAINING, "", "the server is shutting down");
+    if (e->n_requests >= e->options.queue_max + e->options.running_max ||
+        e->n_requests >= REQUESTS_MAX)
+        return why_set(ret_why, STATUS_QUEUE_FULL, "", "%u requests are waiting already",
+                       e->options.queue_max);
+    request_set_state(r, REQUEST_WAITING);
+    e->requests[e->n_requests++] = r;
+    e->stats.requests_admitted++;
+    e->stats.requests_waiting = e->n_requests - e->n_running;
+    e->stats.prompt_tokens += r->n_ids;
+    return OK;
+}
+
+enum status engine_submit(struct engine *e, struct request **request, struct why *ret_why)
+{
+    pthread_mutex_lock(&e->lock);
+    enum status s = submit(e, *request, ret_why);
+    pthread_mutex_unlock(&e->lock);
+    if (s != OK)
+        return s;
+    atomic_fetch_add(&e->alive, 1);
+    *request = NULL;
+    return OK;
+}
+
+void engine_cancel(struct engine *e, struct request *request, bool is_stop)
+{
+    (void)e;
+    request_ask(request, is_stop ? REQUEST_STOP : REQUEST_CANCEL);
+}
+
+struct request *engine_next_ready(struct engine *e)
+{
+    struct request *r = request_queue_pop(e->ready);
+    if (r == NULL)
+        return NULL;
+    request_take_news(r);
+    if (request_is_done(r))
+        atomic_fetch_sub(&e->alive, 1);
+    return r;
+}
+
+void engine_drain(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->is_draining = true;
+    pthread_mutex_unlock(&e->lock);
+}
+
+uint32_t engine_active(const struct engine *e)
+{
+    return atomic_load(&e->alive);
+}
+
+uint64_t engine_progress_ns(const struct engine *e)
+{
+    return atomic_load(&e->progress_ns);
+}
+
+void engine_stats_copy(const struct engine *engine, struct engine_stats *ret_stats)
+{
+    struct engine *e = (struct engine *)(uintptr_t)engine; /* only the lock changes */
+    pthread_mutex_lock(&e->lock);
+    *ret_stats = e->stats;
+    pthread_mutex_unlock(&e->lock);
+    ret_stats->steps = mem_calls();
+}
