@@ -82,8 +82,8 @@ LANES_INLINE v16 v16_max(v16 a, v16 b)
 
 LANES_INLINE v16 v16_keep(v16 v, int n)
 {
-    __mmask16 kept = n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1);
-    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), kept, v);
+    uint32_t kept = n >= 16 ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1u;
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), (__mmask16)kept, v);
 }
 
 LANES_INLINE bool v16_any_gt(v16 a, v16 b)
