@@ -26,12 +26,10 @@ struct request_slot {
     struct token_logprob top[];
 };
 
-static const struct {
-    const char *name;
-    uint32_t moves;
-} states[REQUEST_STATE_COUNT] = {
+/* Bit (1 << state) for each state that a state may go to. */
+static const uint32_t moves_from[REQUEST_STATE_COUNT] = {
 #define TO(state) (1u << REQUEST_##state)
-#define STATE(name, text, moves) [REQUEST_##name] = {text, moves},
+#define STATE(name, moves) [REQUEST_##name] = (moves),
 #include "sched/request.def"
 #undef STATE
 #undef TO
@@ -112,15 +110,9 @@ void *request_user(const struct request *request)
     return request->user;
 }
 
-const char *request_state_name(enum request_state state)
-{
-    ASSERT(state < REQUEST_STATE_COUNT);
-    return states[state].name;
-}
-
 void request_set_state(struct request *request, enum request_state state)
 {
-    ASSERT(state < REQUEST_STATE_COUNT && (states[request->state].moves >> state & 1u) != 0);
+    ASSERT(state < REQUEST_STATE_COUNT && (moves_from[request->state] >> state & 1u) != 0);
     request->state = state;
 }
 

@@ -16,7 +16,7 @@
 #include "sched/request.h"
 
 enum request_state {
-#define STATE(name, text, moves) REQUEST_##name,
+#define STATE(name, moves) REQUEST_##name,
 #include "sched/request.def"
 #undef STATE
     REQUEST_STATE_COUNT
@@ -67,7 +67,6 @@ struct request {
     bool is_done;
 };
 
-const char *request_state_name(enum request_state state);
 /* Asserts that the move is one of request.def's. Engine thread. */
 void request_set_state(struct request *request, enum request_state state);
 
