@@ -7,6 +7,7 @@
 
 #include "config/mem.h"
 #include "server/json_memory.h"
+#include "server/json_memory.h"
 
 static void *crypto_alloc(size_t bytes, const char *file, int line)
 {

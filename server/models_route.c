@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models_route.h"
 
-#include <jansson.h>
-
 #include "config/mem.h"
+#include "server/json_text.h"
 #include "server/response.h"
 
 static json_t *model_object(const struct service *service)
@@ -14,15 +13,16 @@ static json_t *model_object(const struct service *service)
                      "max_model_len", (json_int_t)engine_context(service->engine));
 }
 
-/* Prints and lets go of object, which may be NULL. */
+/* Takes object, which may be NULL: an earlier failure. */
 static void answer_object(struct connection *c, json_t *object)
 {
-    char *json = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
-    json_decref(object);
-    if (json != NULL)
-        response_json(c, json, strlen(json));
+    char *json = NULL;
+    size_t len = 0;
+    enum status s = json_text_print(&object, &json, &len);
+    if (s == OK)
+        response_json(c, json, len);
     else
-        response_error(c, STATUS_NO_MEMORY, NULL);
+        response_error(c, s, NULL);
     mem_free(json);
 }
 

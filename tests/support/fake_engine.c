@@ -69,6 +69,16 @@ static void push_token(struct engine *e, struct request *r)
     e->stats.generated_tokens++;
 }
 
+/* The prompt's scores, which come before any token. */
+static void push_prompt(struct request *r)
+{
+    for (uint32_t i = 0; r->prompt_logprobs && i < r->n_ids; i++) {
+        struct token_output output = {
+            .id = r->ids[i], .is_prompt = true, .has_logprob = i > 0, .logprob = -2};
+        request_push(r, &output);
+    }
+}
+
 /* How many tokens it gets this turn. */
 static uint32_t tokens_due(const struct engine *e, const struct request *r)
 {
@@ -121,6 +131,7 @@ static void fill_batch(struct engine *e)
         struct request *r = e->requests[e->n_running++];
         request_set_state(r, REQUEST_RUNNING);
         r->times.started_ns = now_ns();
+        push_prompt(r);
     }
 }
 
