@@ -1,6 +1,7 @@
 /* available_memory.c: /proc/meminfo and the control group, read once at start.
  *
- * WHY     The page pool's default is a share of what is there; in a container the machine's figure would promise too much.
+ * WHY     The page pool's default is a share of what is there; in a container the machine's figure
+ *         would promise too much.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/available_memory.h"

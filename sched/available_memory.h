@@ -5,8 +5,8 @@
 
 #include "config/base.h"
 
-/* Bytes: the kernel's own estimate (MemAvailable), within the control group's limit if there is one; free pages where neither can
- * be read. */
+/* Bytes: the kernel's own estimate (MemAvailable), within the control group's limit if there is
+ * one; free pages where neither can be read. */
 uint64_t available_memory_bytes(void);
 
 #endif

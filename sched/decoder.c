@@ -1,7 +1,10 @@
-/* decoder.c: the decoder's life: buffers for the widest step, the attention plan, rotation frequencies.
+/* decoder.c: the decoder's life: buffers for the widest step, the attention plan, rotation
+ * frequencies.
  *
- * WHY     A step must not allocate, so the widest step that the limits allow is paid for here, once.
- * HOW     Every buffer is a row of one table: what it is for, how many elements; taken, counted and given back in one loop.
+ * WHY     A step must not allocate, so the widest step that the limits allow is paid for here,
+ *         once.
+ * HOW     Every buffer is a row of one table: what it is for, how many elements; taken, counted and
+ *         given back in one loop.
  * ALWAYS  (1) The plan is made for one architecture hash and one cache generation.     decoder_new
  * THREAD  engine
  * NOT     The arithmetic: decoder_step.c.
@@ -39,7 +42,8 @@ static enum status take_buffers(struct decoder *d, const struct buffer_row *rows
     return OK;
 }
 
-static enum status act_rows_init(struct decoder *d, struct act_rows *act, size_t rows, uint32_t columns)
+static enum status act_rows_init(struct decoder *d, struct act_rows *act, size_t rows,
+                                 uint32_t columns)
 {
     act->n_columns = columns;
     size_t blocks = rows * (columns / ACT_BLOCK);
@@ -88,7 +92,8 @@ static enum status take_row_buffers(struct decoder *d)
         {(void **)&d->rope_frequency, half, sizeof(double)},
         {(void **)&d->logits, (size_t)d->limits.logit_rows_max * g->vocab, sizeof(float)},
         {(void **)&d->row_sequence, rows, sizeof(uint32_t)},
-        {(void **)&d->own_values, (size_t)workers_count(d->workers) * d->own_columns, sizeof(float)},
+        {(void **)&d->own_values, (size_t)workers_count(d->workers) * d->own_columns,
+         sizeof(float)},
         {(void **)&d->own_act, workers_count(d->workers), sizeof(struct act_rows)},
     };
     TRY(take_buffers(d, table, ARRAY_LEN(table)));
@@ -131,24 +136,27 @@ static enum status make_plan(struct decoder *d, struct why *ret_why)
     return attention_plan_new(&shape, &d->kernels->attention, &d->plan, ret_why);
 }
 
-/* One plan, one frequency table and one set of buffers serve all layers: so all must have one shape. */
+/* One plan, one frequency table and one set of buffers serve all layers: so all must have one
+ * shape. */
 static enum status check_one_shape(const struct graph *g, struct why *ret_why)
 {
     const struct graph_layer *first = &g->layers[0];
     for (uint32_t i = 1; i < g->n_layers; i++) {
         const struct graph_layer *l = &g->layers[i];
         bool same = l->n_query_heads == first->n_query_heads && l->n_k_heads == first->n_k_heads &&
-                    l->n_v_heads == first->n_v_heads && l->d_qk == first->d_qk && l->d_v == first->d_v &&
-                    l->rope_dims == first->rope_dims;
+                    l->n_v_heads == first->n_v_heads && l->d_qk == first->d_qk &&
+                    l->d_v == first->d_v && l->rope_dims == first->rope_dims;
         if (!same)
-            return why_set(ret_why, STATUS_BAD_FILE, "block_count", "layer %u has another head shape than layer 0", i);
+            return why_set(ret_why, STATUS_BAD_FILE, "block_count",
+                           "layer %u has another head shape than layer 0", i);
     }
     return OK;
 }
 
-enum status decoder_new(const struct model *model, const struct kernels *kernels, struct workers *workers,
-                        const struct decoder_limits *limits, const struct decoder_memory *memory,
-                        struct decoder **ret_decoder, struct why *ret_why)
+enum status decoder_new(const struct model *model, const struct kernels *kernels,
+                        struct workers *workers, const struct decoder_limits *limits,
+                        const struct decoder_memory *memory, struct decoder **ret_decoder,
+                        struct why *ret_why)
 {
     *ret_decoder = NULL;
     TRY(check_one_shape(model->graph, ret_why));
@@ -178,8 +186,10 @@ void decoder_free(struct decoder **decoder)
     struct decoder *d = *decoder;
     if (d == NULL)
         return;
-    void *const buffers[] = {d->residual, d->normed, d->q,    d->k,      d->v,    d->attended,     d->product,      d->gate,
-                             d->up,       d->cosine, d->sine, d->logits, d->own_values, d->rope_frequency, d->row_sequence};
+    void *const buffers[] = {d->residual,   d->normed,         d->q,           d->k,
+                             d->v,          d->attended,       d->product,     d->gate,
+                             d->up,         d->cosine,         d->sine,        d->logits,
+                             d->own_values, d->rope_frequency, d->row_sequence};
     for (size_t i = 0; i < ARRAY_LEN(buffers); i++)
         mem_free(buffers[i]);
     act_rows_release(&d->hidden_act);
@@ -198,7 +208,8 @@ size_t decoder_workspace_bytes(const struct decoder *decoder)
     return decoder->workspace_bytes + attention_plan_workspace_bytes(decoder->plan);
 }
 
-void decoder_copy_page(const struct decoder *d, uint32_t from_page, uint32_t to_page, uint32_t n_tokens)
+void decoder_copy_page(const struct decoder *d, uint32_t from_page, uint32_t to_page,
+                       uint32_t n_tokens)
 {
     uint32_t units = (n_tokens + ATTEND_UNIT - 1) / ATTEND_UNIT;
     size_t bytes = d->memory.page_bytes / PAGE_UNITS * units;
@@ -206,7 +217,8 @@ void decoder_copy_page(const struct decoder *d, uint32_t from_page, uint32_t to_
     for (uint32_t l = 0; l < g->n_layers; l++) {
         for (uint32_t h = 0; h < g->layers[l].n_k_heads; h++) {
             char *head = d->memory.base + l * d->memory.layer_stride + h * d->memory.head_stride;
-            memcpy(head + to_page * d->memory.page_bytes, head + from_page * d->memory.page_bytes, bytes);
+            memcpy(head + to_page * d->memory.page_bytes, head + from_page * d->memory.page_bytes,
+                   bytes);
         }
     }
 }

@@ -1,7 +1,9 @@
-/* decoder.h: the decoder step: rows of tokens through all layers, K/V written to pages, attention read from them.
+/* decoder.h: the decoder step: rows of tokens through all layers, K/V written to pages, attention
+ * read from them.
  *
- * Everything is taken when the decoder is made: a step allocates nothing. One step at a time, from the engine thread; the workers
- * walk the layers together, split over outputs, rows or items, never over a sum. */
+ * Everything is taken when the decoder is made: a step allocates nothing. One step at a time, from
+ * the engine thread; the workers walk the layers together, split over outputs, rows or items, never
+ * over a sum. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_H
 #define FOLDKV_SCHED_DECODER_H
@@ -17,7 +19,8 @@ struct decoder_limits {
     uint32_t context_max;    /* tokens of a sequence */
 };
 
-/* Where a cache keeps the pages: kernels compute on these addresses (cache/cache.h, struct cache_memory). */
+/* Where a cache keeps the pages: kernels compute on these addresses (cache/cache.h, struct
+ * cache_memory). */
 struct decoder_memory {
     char *base;
     size_t layer_stride;
@@ -26,29 +29,33 @@ struct decoder_memory {
     uint8_t generation[SHA256_BYTES]; /* the cache's: a plan made for another is refused */
 };
 
-/* One step's rows. Sequence i's rows follow those of sequence i - 1; runs must cover every row's page. */
+/* One step's rows. Sequence i's rows follow those of sequence i - 1; runs must cover every row's
+ * page. */
 struct decoder_batch {
     uint32_t n_rows;
     uint32_t n_sequences;
-    const uint32_t *ids;                         /* [n_rows] */
-    const struct attention_sequence *sequences;  /* [n_sequences] */
+    const uint32_t *ids;                        /* [n_rows] */
+    const struct attention_sequence *sequences; /* [n_sequences] */
 };
 
 /* Bytes of one page (64 tokens of one head of one layer). */
 size_t decoder_page_bytes(const struct graph *graph, enum kv_type type);
 
 /* The model, kernels and workers are loans until decoder_free. */
-enum status decoder_new(const struct model *model, const struct kernels *kernels, struct workers *workers,
-                        const struct decoder_limits *limits, const struct decoder_memory *memory,
-                        struct decoder **ret_decoder, struct why *ret_why) MUST_USE;
+enum status decoder_new(const struct model *model, const struct kernels *kernels,
+                        struct workers *workers, const struct decoder_limits *limits,
+                        const struct decoder_memory *memory, struct decoder **ret_decoder,
+                        struct why *ret_why) MUST_USE;
 void decoder_free(struct decoder **decoder);
 
 /* Runs the layers. STALE_PLAN if plan and pages differ in architecture or generation. */
 enum status decoder_step(struct decoder *decoder, const struct decoder_batch *batch) MUST_USE;
-/* Logits of rows[n] of the last step, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the decoder until the next call. */
+/* Logits of rows[n] of the last step, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the
+ * decoder until the next call. */
 const float *decoder_logits(struct decoder *decoder, const uint32_t *rows, uint32_t n);
 /* Copies the first n_tokens of one page to another, in every layer and head. */
-void decoder_copy_page(const struct decoder *decoder, uint32_t from_page, uint32_t to_page, uint32_t n_tokens);
+void decoder_copy_page(const struct decoder *decoder, uint32_t from_page, uint32_t to_page,
+                       uint32_t n_tokens);
 /* Bytes of activations and workspace. */
 size_t decoder_workspace_bytes(const struct decoder *decoder);
 

@@ -1,12 +1,18 @@
 /* decoder_step.c: one step of the decoder, walked by every worker together.
  *
- * WHY     At one row a step lives from the bytes of the weights; so it is one run of the pool with barriers inside, and what is cheap
- *         is done by every worker for itself rather than waited for.
- * HOW     Each phase writes only what its worker owns (whole rows, whole outputs, whole items) and ends at a barrier:
- *             embed, rotate tables | norm, q k v | rotate, store K/V | attend | merge | output, add | norm, gate up, silu | down, add
- *         A step of one row norms and quantises that row on every worker, which saves two barriers a layer.
- * ALWAYS  (1) No sum is split over workers: the thread count changes no bit.                    product
- *         (2) K and V are read from pages, after rounding, also those of this very step.         store_rows before attend
+ * WHY     At one row a step lives from the bytes of the weights; so it is one run of the pool with
+ *         barriers inside, and what is cheap is done by every worker for itself rather than waited
+ *         for.
+ * HOW     Each phase writes only what its worker owns (whole rows, whole outputs, whole items) and
+ *         ends at a barrier:
+ *             embed, rotate tables | norm, q k v | rotate, store K/V | attend | merge | output, add
+ *             | norm, gate up, silu | down, add
+ *         A step of one row norms and quantises that row on every worker, which saves two barriers
+ *         a layer.
+ * ALWAYS  (1) No sum is split over workers: the thread count changes no bit.                   
+ *         product
+ *         (2) K and V are read from pages, after rounding, also those of this very step.        
+ *         store_rows before attend
  *         (3) All rows of a step pass through the same kernels as a row alone.
  * THREAD  engine and its workers, inside workers_run
  */
@@ -40,12 +46,16 @@ static struct span panel_columns(const struct packed_matrix *m, struct span pane
 
 static struct activations act_view(const struct act_rows *act, const float *values)
 {
-    return (struct activations){.n_columns = act->n_columns, .values = values, .quants = act->quants,
-                                .scale = act->scale, .scaled_sum = act->scaled_sum, .sum = act->sum};
+    return (struct activations){.n_columns = act->n_columns,
+                                .values = values,
+                                .quants = act->quants,
+                                .scale = act->scale,
+                                .scaled_sum = act->scaled_sum,
+                                .sum = act->sum};
 }
 
-void act_rows_quantise(const struct decoder *d, const struct act_rows *act, const float *x, uint32_t r,
-                       uint32_t first, uint32_t end)
+void act_rows_quantise(const struct decoder *d, const struct act_rows *act, const float *x,
+                       uint32_t r, uint32_t first, uint32_t end)
 {
     size_t column = (size_t)r * act->n_columns + first;
     size_t block = column / ACT_BLOCK;
@@ -53,8 +63,8 @@ void act_rows_quantise(const struct decoder *d, const struct act_rows *act, cons
                          act->scaled_sum + block, act->sum + block);
 }
 
-static void product(const struct decoder *d, const struct packed_matrix *m, const struct activations *x,
-                    uint32_t n_rows, struct span panels, float *out)
+static void product(const struct decoder *d, const struct packed_matrix *m,
+                    const struct activations *x, uint32_t n_rows, struct span panels, float *out)
 {
     d->kernels->matmul[m->type](m, x, 0, n_rows, panels.first, panels.end, out, m->n_rows);
 }
@@ -70,7 +80,8 @@ static struct act_rows own_row(const struct decoder *d, uint32_t tid, uint32_t n
 }
 
 /* Normalises n rows of source into activations. Ends at a barrier unless there is one row. */
-static struct activations norm_rows(struct decoder *d, uint32_t tid, const float *source, const float *weight, uint32_t n_rows)
+static struct activations norm_rows(struct decoder *d, uint32_t tid, const float *source,
+                                    const float *weight, uint32_t n_rows)
 {
     const struct graph *g = d->model->graph;
     if (n_rows == 1) {
@@ -154,7 +165,8 @@ static rope_fn *rope_of(const struct decoder *d)
 }
 
 /* Rotates K/V head h of row r and writes both rows to its page. */
-static void store_head(const struct decoder *d, const struct kv_layer *memory, uint32_t l, uint32_t r, uint32_t h)
+static void store_head(const struct decoder *d, const struct kv_layer *memory, uint32_t l,
+                       uint32_t r, uint32_t h)
 {
     const struct graph_layer *gl = &d->model->graph->layers[l];
     const struct attention_sequence *s = &d->batch->sequences[d->row_sequence[r]];
@@ -163,7 +175,8 @@ static void store_head(const struct decoder *d, const struct kv_layer *memory, u
     float *k = d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk;
     const float *v = d->v + ((size_t)r * gl->n_v_heads + h) * gl->d_v;
     rope_of(d)(k, d->cosine + (size_t)r * half, d->sine + (size_t)r * half, gl->rope_dims);
-    char *unit = memory->base + h * memory->head_stride + page_of(s, position) * memory->page_stride +
+    char *unit = memory->base + h * memory->head_stride +
+                 page_of(s, position) * memory->page_stride +
                  position % PAGE_TOKENS / ATTEND_UNIT * memory->unit_stride;
     d->kernels->attention.store[memory->type](gl->d_qk, gl->d_v, position % ATTEND_UNIT, k, v, unit,
                                               unit + memory->v_offset);
@@ -182,8 +195,8 @@ static void rotate_and_store(struct decoder *d, uint32_t tid, uint32_t l)
         if (h >= gl->n_query_heads)
             store_head(d, &memory, l, r, h - gl->n_query_heads);
         else
-            rope_of(d)(d->q + ((size_t)r * gl->n_query_heads + h) * gl->d_qk, d->cosine + (size_t)r * half,
-                       d->sine + (size_t)r * half, gl->rope_dims);
+            rope_of(d)(d->q + ((size_t)r * gl->n_query_heads + h) * gl->d_qk,
+                       d->cosine + (size_t)r * half, d->sine + (size_t)r * half, gl->rope_dims);
     }
     workers_barrier(d->workers);
 }
@@ -202,7 +215,8 @@ static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
 }
 
 /* residual += x W^T, each worker its own outputs. */
-static void add_product(struct decoder *d, uint32_t tid, const struct packed_matrix *m, const struct activations *x)
+static void add_product(struct decoder *d, uint32_t tid, const struct packed_matrix *m,
+                        const struct activations *x)
 {
     uint32_t n = d->batch->n_rows;
     struct span panels = panel_share(d, m, tid);
@@ -226,7 +240,8 @@ static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weig
     product(d, &w->up, &x, n, panels, d->up);
     for (uint32_t r = 0; columns.first < columns.end && r < n; r++) {
         size_t at = (size_t)r * ffn + columns.first;
-        d->kernels->vector.silu_mul(d->gate + at, d->up + at, columns.end - columns.first, d->gate + at);
+        d->kernels->vector.silu_mul(d->gate + at, d->up + at, columns.end - columns.first,
+                                    d->gate + at);
         act_rows_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
     }
     workers_barrier(d->workers);
@@ -296,7 +311,8 @@ static void gather_logit_rows(struct decoder *d)
 {
     size_t hidden = d->model->graph->hidden;
     for (uint32_t i = 0; i < d->n_logit_rows; i++)
-        memcpy(d->product + i * hidden, d->residual + d->logit_rows[i] * hidden, hidden * sizeof(float));
+        memcpy(d->product + i * hidden, d->residual + d->logit_rows[i] * hidden,
+               hidden * sizeof(float));
 }
 
 static void logits_share(void *arg, uint32_t tid)

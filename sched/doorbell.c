@@ -1,8 +1,10 @@
 /* doorbell.c: a flag with a condition variable behind it.
  *
- * WHY     An engine that computes must not pay for a lock when a request comes in, and an idle one must not spin.
- * HOW     The ringer sets the flag; only if the waiter is asleep does it take the lock and signal. The waiter says under the lock
- *         that it will sleep and then looks at the flag once more, so no ring falls between.
+ * WHY     An engine that computes must not pay for a lock when a request comes in, and an idle one
+ *         must not spin.
+ * HOW     The ringer sets the flag; only if the waiter is asleep does it take the lock and signal.
+ *         The waiter says under the lock that it will sleep and then looks at the flag once more,
+ *         so no ring falls between.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/doorbell.h"
@@ -18,7 +20,8 @@ enum status doorbell_init(struct doorbell *bell)
     bell->is_waiting = false;
     if (pthread_condattr_init(&attr) != 0)
         return STATUS_NO_MEMORY;
-    bool ok = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 && pthread_cond_init(&bell->rung, &attr) == 0;
+    bool ok = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+              pthread_cond_init(&bell->rung, &attr) == 0;
     pthread_condattr_destroy(&attr);
     if (!ok)
         return STATUS_NO_MEMORY;

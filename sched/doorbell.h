@@ -1,4 +1,5 @@
-/* doorbell.h: how an idle engine is woken: a thread waits until somebody has rung since it last looked.
+/* doorbell.h: how an idle engine is woken: a thread waits until somebody has rung since it last
+ * looked.
  *
  * Ringing is cheap and never lost; several rings are one. Any thread may ring; one thread waits. */
 // SPDX-License-Identifier: Apache-2.0

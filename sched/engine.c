@@ -1,10 +1,14 @@
 /* engine.c: the engine's thread and its two queues.
  *
- * WHY     Steps take milliseconds; the loop thread must never wait for one, nor a step for the loop.
- * HOW     Submissions come over a bounded queue, news go back over another; cancels are a word in the request. A step, then the queues,
- *         then the counters; with nothing to do it sleeps at a doorbell. The clock is read here and handed down.
- * ALWAYS  (1) A request accepted here is handed back exactly once as done.                     engine_next_ready
- *         (2) No more requests are alive than the ready queue has room for, so it never fills. engine_submit
+ * WHY     Steps take milliseconds; the loop thread must never wait for one, nor a step for the
+ *         loop.
+ * HOW     Submissions come over a bounded queue, news go back over another; cancels are a word in
+ *         the request. A step, then the queues, then the counters; with nothing to do it sleeps at
+ *         a doorbell. The clock is read here and handed down.
+ * ALWAYS  (1) A request accepted here is handed back exactly once as done.                    
+ *         engine_next_ready
+ *         (2) No more requests are alive than the ready queue has room for, so it never fills.
+ *         engine_submit
  * OWNS    All parts of engine_load.h; requests between engine_submit and their end.
  * THREAD  as said at each function in engine.h; engine_loop is the engine thread.
  */
@@ -43,7 +47,7 @@ struct engine {
     atomic_uint alive;         /* accepted and not yet collected as done; the loop thread writes */
     uint64_t n_submitted;      /* loop thread: ever accepted */
     uint64_t tokens_submitted; /* loop thread: their prompt tokens */
-    bool has_news;            /* engine thread: something was queued since the last wake */
+    bool has_news;             /* engine thread: something was queued since the last wake */
 };
 
 static uint64_t now_ns(void)
@@ -122,8 +126,8 @@ static enum status start(struct engine *e, struct why *ret_why)
     return OK;
 }
 
-enum status engine_new(const struct gguf *gguf, const struct engine_options *options, struct engine **ret_engine,
-                       struct why *ret_why)
+enum status engine_new(const struct gguf *gguf, const struct engine_options *options,
+                       struct engine **ret_engine, struct why *ret_why)
 {
     *ret_engine = NULL;
     struct engine *e = mem_zalloc(1, sizeof *e);
@@ -181,20 +185,23 @@ static enum status check_fits(const struct engine *e, const struct request *r, s
     uint32_t context = e->parts.context_max;
     if (r->n_ids > context || (r->n_ids == context && r->max_tokens > 0))
         return why_set(ret_why, STATUS_CONTEXT_LENGTH, "prompt",
-                       "the prompt has %u tokens and the context holds %u: a completion needs at least one more place",
+                       "the prompt has %u tokens and the context holds %u: a completion needs at "
+                       "least one more place",
                        r->n_ids, context);
     uint64_t whole = (uint64_t)r->n_ids + r->max_tokens;
     uint32_t tokens = whole < context ? (uint32_t)whole : context;
     uint32_t needed = cache_blocks_for(tokens), total = cache_blocks_total(e->parts.cache);
     if (needed > total)
         return why_set(ret_why, STATUS_CACHE_TOO_SMALL, "max_tokens",
-                       "prompt and max_tokens need %u tokens of K/V and the whole page pool holds %u: ask for less or raise "
+                       "prompt and max_tokens need %u tokens of K/V and the whole page pool holds "
+                       "%u: ask for less or raise "
                        "cache.bytes",
                        tokens, total * CACHE_PAGE_TOKENS);
     return OK;
 }
 
-/* What waits is what the engine says waits and what it has not taken yet; slots free in the batch count as room. */
+/* What waits is what the engine says waits and what it has not taken yet; slots free in the batch
+ * count as room. */
 static enum status check_queue(const struct engine *e, const struct request *r, struct why *ret_why)
 {
     const struct engine_options *o = &e->options;
@@ -202,14 +209,18 @@ static enum status check_queue(const struct engine *e, const struct request *r, 
     engine_stats_copy(e, &stats);
     uint64_t waiting = stats.requests_waiting + e->n_submitted - stats.requests_admitted;
     uint64_t room = o->queue_max + o->running_max - stats.requests_running;
-    if (waiting >= room || atomic_load(&e->alive) >= o->queue_max + o->running_max + UNCOLLECTED_MAX)
-        return why_set(ret_why, STATUS_QUEUE_FULL, "", "%u requests are waiting already (engine.queue_max)", o->queue_max);
+    if (waiting >= room ||
+        atomic_load(&e->alive) >= o->queue_max + o->running_max + UNCOLLECTED_MAX)
+        return why_set(ret_why, STATUS_QUEUE_FULL, "",
+                       "%u requests are waiting already (engine.queue_max)", o->queue_max);
     uint64_t tokens = stats.waiting_tokens + e->tokens_submitted - stats.prompt_tokens;
     if (waiting > 0 && tokens + r->n_ids > o->queue_tokens_max)
-        return why_set(ret_why, STATUS_QUEUE_FULL, "prompt",
-                       "%" PRIu64 " prompt tokens are waiting already and this prompt has %u: the queue holds %u "
-                       "(engine.queue_tokens_max)",
-                       tokens, r->n_ids, o->queue_tokens_max);
+        return why_set(
+            ret_why, STATUS_QUEUE_FULL, "prompt",
+            "%" PRIu64
+            " prompt tokens are waiting already and this prompt has %u: the queue holds %u "
+            "(engine.queue_tokens_max)",
+            tokens, r->n_ids, o->queue_tokens_max);
     return OK;
 }
 
@@ -222,7 +233,8 @@ enum status engine_submit(struct engine *e, struct request **request, struct why
     TRY(check_queue(e, r, ret_why));
     uint32_t n_ids = r->n_ids; /* from the push on the request is the engine's */
     if (!request_queue_try_push(e->submitted, r))
-        return why_set(ret_why, STATUS_QUEUE_FULL, "", "%u requests are waiting already", e->options.queue_max);
+        return why_set(ret_why, STATUS_QUEUE_FULL, "", "%u requests are waiting already",
+                       e->options.queue_max);
     atomic_fetch_add(&e->alive, 1);
     e->n_submitted++;
     e->tokens_submitted += n_ids;

@@ -1,9 +1,10 @@
 /* engine_load.c: builds an engine's parts in order, and takes them down in reverse.
  *
- * HOW     kernels -> workers -> model (packed by the workers) -> cache (touched by the workers) -> decoder -> scheduler. Each needs only
- *         those before it.
+ * HOW     kernels -> workers -> model (packed by the workers) -> cache (touched by the workers) ->
+ *         decoder -> scheduler. Each needs only those before it.
  * OWNS    All of struct engine_parts.
- * THREAD  The one that calls engine_new; the pool of workers is handed over to the engine thread for good.
+ * THREAD  The one that calls engine_new; the pool of workers is handed over to the engine thread
+ *         for good.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/engine_load.h"
@@ -20,7 +21,8 @@ static enum status pick_kernels(const char *name, struct kernels *ret_kernels, s
     return OK;
 }
 
-/* The namespace of a process without a registry: its identity and binding, so that restarts agree. */
+/* The namespace of a process without a registry: its identity and binding, so that restarts agree.
+ * */
 static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[SHA256_BYTES])
 {
     struct sha256 *sha;
@@ -39,13 +41,15 @@ static void touch_share(void *arg, uint32_t tid)
     cache_touch(p->cache, tid, workers_count(p->workers));
 }
 
-static enum status make_cache(struct engine_parts *p, const struct engine_options *o, struct why *ret_why)
+static enum status make_cache(struct engine_parts *p, const struct engine_options *o,
+                              struct why *ret_why)
 {
     const struct graph *g = p->model->graph;
     size_t page_bytes = decoder_page_bytes(g, p->model->kv_type);
     struct pool_size_limits limits = {.option_bytes = o->cache_bytes,
                                       .available_bytes = available_memory_bytes(),
-                                      .block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads * g->n_layers,
+                                      .block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads *
+                                                     g->n_layers,
                                       .context = g->context};
     struct cache_shape shape = {
         .n_layers = g->n_layers,
@@ -63,11 +67,14 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
     return OK;
 }
 
-static enum status make_decoder(struct engine_parts *p, const struct scheduler_limits *limits, struct why *ret_why)
+static enum status make_decoder(struct engine_parts *p, const struct scheduler_limits *limits,
+                                struct why *ret_why)
 {
     struct cache_memory memory = cache_memory(p->cache);
-    struct decoder_memory pages = {.base = memory.base, .layer_stride = memory.layer_stride,
-                                   .head_stride = memory.head_stride, .page_bytes = memory.page_bytes};
+    struct decoder_memory pages = {.base = memory.base,
+                                   .layer_stride = memory.layer_stride,
+                                   .head_stride = memory.head_stride,
+                                   .page_bytes = memory.page_bytes};
     TRY(namespace_of(p->model->manifest, pages.generation));
     struct decoder_limits decoder_limits = {
         .rows_max = scheduler_rows_max(limits),
@@ -75,20 +82,25 @@ static enum status make_decoder(struct engine_parts *p, const struct scheduler_l
         .logit_rows_max = SCHEDULER_LOGIT_ROWS,
         .context_max = limits->context_max,
     };
-    return decoder_new(p->model, &p->kernels, p->workers, &decoder_limits, &pages, &p->decoder, ret_why);
+    return decoder_new(p->model, &p->kernels, p->workers, &decoder_limits, &pages, &p->decoder,
+                       ret_why);
 }
 
 static enum status make_scheduler(struct engine_parts *p, const struct scheduler_limits *limits,
                                   scheduler_news_fn *on_news, void *user, struct why *ret_why)
 {
-    struct scheduler_parts parts = {.model = p->model, .kernels = &p->kernels, .workers = p->workers,
-                                    .decoder = p->decoder, .cache = p->cache};
+    struct scheduler_parts parts = {.model = p->model,
+                                    .kernels = &p->kernels,
+                                    .workers = p->workers,
+                                    .decoder = p->decoder,
+                                    .cache = p->cache};
     enum status s = scheduler_new(&parts, limits, on_news, user, &p->scheduler);
     return s == OK ? OK : why_set(ret_why, s, "", "no memory for the scheduler");
 }
 
-enum status engine_parts_init(struct engine_parts *p, const struct gguf *gguf, const struct engine_options *o,
-                              scheduler_news_fn *on_news, void *user, struct why *ret_why)
+enum status engine_parts_init(struct engine_parts *p, const struct gguf *gguf,
+                              const struct engine_options *o, scheduler_news_fn *on_news,
+                              void *user, struct why *ret_why)
 {
     enum kv_type kv_type;
     TRY(model_kv_type(o->cache_type, &kv_type, ret_why));

@@ -1,4 +1,5 @@
-/* engine_load.h: what an engine is made of, built in order and taken down in the reverse one. Private to the engine. */
+/* engine_load.h: what an engine is made of, built in order and taken down in the reverse one.
+ * Private to the engine. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_ENGINE_LOAD_H
 #define FOLDKV_SCHED_ENGINE_LOAD_H
@@ -17,8 +18,9 @@ struct engine_parts {
 };
 
 /* Everything but the thread. On failure all is undone and ret_why says why. */
-enum status engine_parts_init(struct engine_parts *parts, const struct gguf *gguf, const struct engine_options *options,
-                              scheduler_news_fn *on_news, void *user, struct why *ret_why) MUST_USE;
+enum status engine_parts_init(struct engine_parts *parts, const struct gguf *gguf,
+                              const struct engine_options *options, scheduler_news_fn *on_news,
+                              void *user, struct why *ret_why) MUST_USE;
 /* Takes half-built parts. */
 void engine_parts_release(struct engine_parts *parts);
 

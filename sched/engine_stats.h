@@ -1,4 +1,5 @@
-/* engine_stats.h: the engine's counters as a struct, made from engine_stats.def, and its latency histograms. */
+/* engine_stats.h: the engine's counters as a struct, made from engine_stats.def, and its latency
+ * histograms. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_ENGINE_STATS_H
 #define FOLDKV_SCHED_ENGINE_STATS_H

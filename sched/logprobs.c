@@ -1,9 +1,11 @@
 /* logprobs.c: scores a row of logits.
  *
- * HOW     The row is read in stretches of STRETCH_TILES tiles, so that what a tile needs fits the stack whatever the vocabulary. One pass
- *         finds the peak and keeps the best few: only a tile whose greatest value beats the least of them is looked into. A second
- *         pass sums the weights; then logprob = (z - max) - log(sum), in f64, rounded once.
- * ALWAYS  (1) Stretches, tiles and ids ascend: a later equal never displaces an earlier one.     best_add
+ * HOW     The row is read in stretches of STRETCH_TILES tiles, so that what a tile needs fits the
+ *         stack whatever the vocabulary. One pass finds the peak and keeps the best few: only a
+ *         tile whose greatest value beats the least of them is looked into. A second pass sums the
+ *         weights; then logprob = (z - max) - log(sum), in f64, rounded once.
+ * ALWAYS  (1) Stretches, tiles and ids ascend: a later equal never displaces an earlier one.    
+ *         best_add
  * THREAD  any
  */
 // SPDX-License-Identifier: Apache-2.0

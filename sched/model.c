@@ -1,8 +1,10 @@
 /* model.c: from a checked file to packed weights.
  *
- * WHY     Products read 16-row panels (kernels/matmul.h), so every matrix is repacked once, and the file can go.
- * HOW     One list of pieces (tensor, packed place) is laid out first, so that one mapping holds all; then every worker takes
- *         pieces of it by counter, and one of them hashes the file meanwhile. Packing is byte moves: any split gives the same.
+ * WHY     Products read 16-row panels (kernels/matmul.h), so every matrix is repacked once, and the
+ *         file can go.
+ * HOW     One list of pieces (tensor, packed place) is laid out first, so that one mapping holds
+ *         all; then every worker takes pieces of it by counter, and one of them hashes the file
+ *         meanwhile. Packing is byte moves: any split gives the same.
  * OWNS    The graph, the manifest and the mapping. Nothing points into the file after model_load.
  * THREAD  The caller's, with the pool it hands in.
  */
@@ -46,14 +48,16 @@ enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *
     else if (strcmp(name, "f32") == 0)
         *ret_type = KV_F32;
     else
-        return why_set(ret_why, STATUS_BAD_OPTION, "cache.type", "cache.type is \"%s\": give f16 or f32", name);
+        return why_set(ret_why, STATUS_BAD_OPTION, "cache.type",
+                       "cache.type is \"%s\": give f16 or f32", name);
     return OK;
 }
 
-static enum status add_vector(struct packing *p, const struct gguf_tensor *tensor, const float **vector)
+static enum status add_vector(struct packing *p, const struct gguf_tensor *tensor,
+                              const float **vector)
 {
-    p->pieces[p->n_pieces++] = (struct piece){
-        .tensor = tensor, .vector = vector, .bytes = tensor->bytes};
+    p->pieces[p->n_pieces++] =
+        (struct piece){.tensor = tensor, .vector = vector, .bytes = tensor->bytes};
     return OK;
 }
 
@@ -62,8 +66,9 @@ static enum status add_matrix(struct packing *p, const struct gguf_tensor *tenso
 {
     enum weight_type type;
     if (!weight_type_from_ggml(tensor->type, &type))
-        return why_set(ret_why, STATUS_BAD_FILE, "tensor", "tensor %.*s has ggml type %u, which is not served",
-                       (int)tensor->name.len, tensor->name.bytes, tensor->type);
+        return why_set(ret_why, STATUS_BAD_FILE, "tensor",
+                       "tensor %.*s has ggml type %u, which is not served", (int)tensor->name.len,
+                       tensor->name.bytes, tensor->type);
     matrix->type = type;
     matrix->n_columns = (uint32_t)tensor->dims[0];
     matrix->n_rows = (uint32_t)tensor->dims[1];
@@ -73,20 +78,23 @@ static enum status add_matrix(struct packing *p, const struct gguf_tensor *tenso
     return OK;
 }
 
-static enum status list_layer(struct packing *p, uint32_t l, struct layer_weights *w, struct why *ret_why)
+static enum status list_layer(struct packing *p, uint32_t l, struct layer_weights *w,
+                              struct why *ret_why)
 {
     struct {
         const char *part;
         struct packed_matrix *matrix;
     } const matrices[] = {
-        {"attn_q.weight", &w->q},   {"attn_k.weight", &w->k},     {"attn_v.weight", &w->v},
-        {"attn_output.weight", &w->output}, {"ffn_gate.weight", &w->gate}, {"ffn_up.weight", &w->up},
+        {"attn_q.weight", &w->q},      {"attn_k.weight", &w->k},
+        {"attn_v.weight", &w->v},      {"attn_output.weight", &w->output},
+        {"ffn_gate.weight", &w->gate}, {"ffn_up.weight", &w->up},
         {"ffn_down.weight", &w->down},
     };
     TRY(add_vector(p, graph_layer_tensor(p->gguf, l, "attn_norm.weight"), &w->attn_norm));
     TRY(add_vector(p, graph_layer_tensor(p->gguf, l, "ffn_norm.weight"), &w->ffn_norm));
     for (size_t i = 0; i < ARRAY_LEN(matrices); i++)
-        TRY(add_matrix(p, graph_layer_tensor(p->gguf, l, matrices[i].part), matrices[i].matrix, ret_why));
+        TRY(add_matrix(p, graph_layer_tensor(p->gguf, l, matrices[i].part), matrices[i].matrix,
+                       ret_why));
     return OK;
 }
 
@@ -166,7 +174,8 @@ static void pack_share(void *arg, uint32_t tid)
     }
 }
 
-static enum status pack_all(struct packing *p, struct model *m, struct workers *workers, struct why *ret_why)
+static enum status pack_all(struct packing *p, struct model *m, struct workers *workers,
+                            struct why *ret_why)
 {
     uint32_t most = m->graph->n_layers * PARTS_A_LAYER + PARTS_OUTSIDE;
     p->pieces = mem_zalloc(most, sizeof *p->pieces);
@@ -196,12 +205,14 @@ static enum status check_widths(const struct graph *g, struct why *ret_why)
     return OK;
 }
 
-enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES], enum kv_type kv_type,
-                           const struct kernels *kernels, struct manifest **ret_manifest, struct why *ret_why)
+enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_sha256[SHA256_BYTES],
+                           enum kv_type kv_type, const struct kernels *kernels,
+                           struct manifest **ret_manifest, struct why *ret_why)
 {
     static const char *const kv_names[KV_TYPE_COUNT] = {"f16", "f32"};
     char numerics[96];
-    snprintf(numerics, sizeof numerics, "act-i8x%d chunk-%d page-%d", ACT_BLOCK, ATTEND_CHUNK, PAGE_TOKENS);
+    snprintf(numerics, sizeof numerics, "act-i8x%d chunk-%d page-%d", ACT_BLOCK, ATTEND_CHUNK,
+             PAGE_TOKENS);
     struct manifest_layout layout = {.kv_type = kv_names[kv_type], .page_tokens = PAGE_TOKENS};
     struct manifest_binding binding = {.backend = isa_name(kernels->isa), .numerics = numerics};
     return manifest_new(graph, checkpoint_sha256, &layout, &binding, ret_manifest, ret_why);
@@ -224,7 +235,8 @@ enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const stru
         s = m->layers != NULL ? pack_all(&packing, m, workers, ret_why) : STATUS_NO_MEMORY;
     }
     if (s == OK)
-        s = model_manifest(m->graph, packing.checkpoint_sha256, kv_type, kernels, &m->manifest, ret_why);
+        s = model_manifest(m->graph, packing.checkpoint_sha256, kv_type, kernels, &m->manifest,
+                           ret_why);
     if (s == STATUS_NO_MEMORY)
         why_set(ret_why, s, "", "no memory for the model's weights");
     if (s != OK)

@@ -1,9 +1,11 @@
 /* pace.c: two running means, and the budget that follows from them.
  *
- * WHY     A prompt row costs a good part of a millisecond of pure arithmetic; a decode step a few milliseconds of memory reads. A whole
- *         prompt in one step would stop every running stream for seconds.
- * HOW     decode_ns follows steps without prompt rows; row_ns follows what steps with prompt rows took beyond that, divided by their
- *         rows. Means move by an eighth an observation: a disturbed step is forgotten within a few.
+ * WHY     A prompt row costs a good part of a millisecond of pure arithmetic; a decode step a few
+ *         milliseconds of memory reads. A whole prompt in one step would stop every running stream
+ *         for seconds.
+ * HOW     decode_ns follows steps without prompt rows; row_ns follows what steps with prompt rows
+ *         took beyond that, divided by their rows. Means move by an eighth an observation: a
+ *         disturbed step is forgotten within a few.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pace.h"

@@ -1,7 +1,9 @@
-/* philox.c: Philox4x32-10 as defined by Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+/* philox.c: Philox4x32-10 as defined by Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+ * easy as 1, 2, 3" (2011).
  *
- * HOW     A round multiplies two of the four words, xors high halves with a key word and swaps; the key grows by two odd constants a
- *         round (the golden ratio and the square root of 3 less 1, as fractions of 2^32).
+ * HOW     A round multiplies two of the four words, xors high halves with a key word and swaps; the
+ *         key grows by two odd constants a round (the golden ratio and the square root of 3 less 1,
+ *         as fractions of 2^32).
  * THREAD  any; pure
  */
 // SPDX-License-Identifier: Apache-2.0

@@ -1,10 +1,13 @@
 /* request.c: a request's memory, its output ring and its hand-over between the two threads.
  *
- * WHY     The engine must never wait for the loop, so a request takes all the memory that its outputs can need when it is made.
- * HOW     The ring has a slot for every output there can be, so it never turns round and never fills: the engine writes slot n and
- *         releases n + 1. A slot without logprobs is a bare id; with k alternatives it has room for k, not for twenty.
+ * WHY     The engine must never wait for the loop, so a request takes all the memory that its
+ *         outputs can need when it is made.
+ * HOW     The ring has a slot for every output there can be, so it never turns round and never
+ *         fills: the engine writes slot n and releases n + 1. A slot without logprobs is a bare id;
+ *         with k alternatives it has room for k, not for twenty.
  * ALWAYS  (1) A slot below n_pushed is never written again.                    request_push
- *         (2) A request is at most once in the ready queue.                    request_announce, request_finish
+ *         (2) A request is at most once in the ready queue.                    request_announce,
+ *         request_finish
  *         (3) After NEWS_DONE is set the engine does not touch the request.    request_finish
  *         (4) The loop sees done only when the request is in no queue.         request_take_news
  * OWNS    ids and slots, from request_new to request_free.

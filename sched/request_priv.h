@@ -1,12 +1,14 @@
 /* request_priv.h: the inside of a request, for request.c and the engine.
  *
- * Who touches what: the fields under "settled" are written by request_new and read by all; those under "engine" belong to the engine
- * thread from engine_submit on; those under "loop" to the loop thread; the three atomics are how they meet.
+ * Who touches what: the fields under "settled" are written by request_new and read by all; those
+ * under "engine" belong to the engine thread from engine_submit on; those under "loop" to the loop
+ * thread; the three atomics are how they meet.
  *
- * NEWS  The word `news` keeps a request at most once in the ready queue and makes freeing safe: the engine sets NEWS_QUEUED (and
- *       NEWS_DONE with it) in one exchange and queues the pointer only if the bit was clear; after the exchange that sets
- *       NEWS_DONE it never touches the request again. The loop learns of NEWS_DONE only in the exchange that clears
- *       NEWS_QUEUED, so a done request is in no queue when the loop frees it. */
+ * NEWS  The word `news` keeps a request at most once in the ready queue and makes freeing safe: the
+ *       engine sets NEWS_QUEUED (and NEWS_DONE with it) in one exchange and queues the pointer only
+ *       if the bit was clear; after the exchange that sets NEWS_DONE it never touches the request
+ *       again. The loop learns of NEWS_DONE only in the exchange that clears NEWS_QUEUED, so a done
+ *       request is in no queue when the loop frees it. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_REQUEST_PRIV_H
 #define FOLDKV_SCHED_REQUEST_PRIV_H
@@ -49,7 +51,8 @@ struct request {
     enum request_state state;
     uint32_t *ids; /* the prompt, then what was generated: room for n_ids + max_tokens */
     uint32_t n_generated;
-    uint32_t computed_rows; /* positions ever computed: what is computed below it is recomputation */
+    uint32_t
+        computed_rows; /* positions ever computed: what is computed below it is recomputation */
     uint32_t cached_tokens; /* set before the first output */
     enum finish_reason finish_reason;
     enum status error;
@@ -70,15 +73,19 @@ struct request {
 /* Asserts that the move is one of request.def's. Engine thread. */
 void request_set_state(struct request *request, enum request_state state);
 
-/* Copies output into the ring and, if it is not a prompt's score, its id behind ids. There is always room: pushing more than
- * max_tokens (plus n_ids with prompt_logprobs) is a mistake of the engine's and asserted. With logprobs < 0 only the id is kept. */
+/* Copies output into the ring and, if it is not a prompt's score, its id behind ids. There is
+ * always room: pushing more than max_tokens (plus n_ids with prompt_logprobs) is a mistake of the
+ * engine's and asserted. With logprobs < 0 only the id is kept. */
 void request_push(struct request *request, const struct token_output *output);
-/* True if the caller must put request into the ready queue: it has news and is not there yet. Engine thread. */
+/* True if the caller must put request into the ready queue: it has news and is not there yet.
+ * Engine thread. */
 bool request_announce(struct request *request) MUST_USE;
-/* Ends it: moves to DONE and lets go. The result is as request_announce's; the engine may not touch request afterwards, and puts the
- * pointer alone into the queue. error is OK unless reason is FINISH_ERROR. */
+/* Ends it: moves to DONE and lets go. The result is as request_announce's; the engine may not touch
+ * request afterwards, and puts the pointer alone into the queue. error is OK unless reason is
+ * FINISH_ERROR. */
 bool request_finish(struct request *request, enum finish_reason reason, enum status error) MUST_USE;
-/* The loop has taken request out of the ready queue: what was announced is now to be seen. Loop thread. */
+/* The loop has taken request out of the ready queue: what was announced is now to be seen. Loop
+ * thread. */
 void request_take_news(struct request *request);
 
 /* Only the first wish counts. Loop thread. */

@@ -1,8 +1,10 @@
 /* request_queue.c: a ring with one producer and one consumer.
  *
- * HOW     head counts what was taken, tail what was put; both only grow and wrap at 2^32, the slot is the count modulo a power of two.
- *         Each side releases its own count after the slot and acquires the other's before it.
- * ALWAYS  (1) head <= tail <= head + size, as counts.          request_queue_try_push, request_queue_pop
+ * HOW     head counts what was taken, tail what was put; both only grow and wrap at 2^32, the slot
+ *         is the count modulo a power of two. Each side releases its own count after the slot and
+ *         acquires the other's before it.
+ * ALWAYS  (1) head <= tail <= head + size, as counts.          request_queue_try_push,
+ *         request_queue_pop
  * THREAD  one producer, one consumer
  */
 // SPDX-License-Identifier: Apache-2.0

@@ -1,12 +1,17 @@
 /* sampler.c: draws a token without ever sorting a vocabulary.
  *
- * WHY     A row has some fifty thousand logits and a step some thirty rows; sorting them would cost more than the layers.
- * HOW     Every filter keeps a prefix of one order (logit descending, id ascending), so it is enough to find the last kept one. Vector
- *         kernels first narrow the row to candidates among which it surely is; then its key (logit bits, then id) is found digit by
- *         digit from counts or sums of weights per digit, in time linear in the candidates. The draw inverts the distribution in
- *         ascending order of ids; without filters it goes by the sums of tiles and then within one tile.
- * ALWAYS  (1) Sums of weights are f64 in ascending order of ids, or of tiles.        draw_tile, draw_candidate, sum_digits
- *         (2) A token of weight 0 is never drawn.                                    draw_tile, draw_candidate
+ * WHY     A row has some fifty thousand logits and a step some thirty rows; sorting them would cost
+ *         more than the layers.
+ * HOW     Every filter keeps a prefix of one order (logit descending, id ascending), so it is
+ *         enough to find the last kept one. Vector kernels first narrow the row to candidates among
+ *         which it surely is; then its key (logit bits, then id) is found digit by digit from
+ *         counts or sums of weights per digit, in time linear in the candidates. The draw inverts
+ *         the distribution in ascending order of ids; without filters it goes by the sums of tiles
+ *         and then within one tile.
+ * ALWAYS  (1) Sums of weights are f64 in ascending order of ids, or of tiles.        draw_tile,
+ *         draw_candidate, sum_digits
+ *         (2) A token of weight 0 is never drawn.                                    draw_tile,
+ *         draw_candidate
  *         (3) Keys are distinct, so a cut is one token, whatever ties there are.     key_of
  * OWNS    the scratch of one vocabulary
  * THREAD  one at a time; a sampler a thread
@@ -75,7 +80,8 @@ void sampler_free(struct sampler **sampler)
     mem_free(s);
 }
 
-/* Greater is better: the logit as an integer of the same order, then the lower id. Both zeros are one. */
+/* Greater is better: the logit as an integer of the same order, then the lower id. Both zeros are
+ * one. */
 static uint64_t key_of(const float *logits, uint32_t id)
 {
     uint32_t bits = float_bits(logits[id] + 0.0f);
@@ -102,8 +108,8 @@ static void sum_digits(const struct sampler *s, const float *logits, const float
     }
 }
 
-/* The digit, from the greatest down, at which *above reaches target; the least that occurs if none does. *above is then what stands
- * above it. */
+/* The digit, from the greatest down, at which *above reaches target; the least that occurs if none
+ * does. *above is then what stands above it. */
 static uint32_t digit_at(const struct digits *d, double target, double *above)
 {
     uint32_t least = 0;
@@ -131,8 +137,8 @@ static uint32_t keep_digit(struct sampler *s, const float *logits, uint32_t n_ac
     return kept;
 }
 
-/* The lowest bit of the digit that begins with the highest bit in which the active keys, two at least, differ. So each digit tells at
- * least two of them apart. */
+/* The lowest bit of the digit that begins with the highest bit in which the active keys, two at
+ * least, differ. So each digit tells at least two of them apart. */
 static int shift_of(const struct sampler *s, const float *logits, uint32_t n_active)
 {
     uint64_t first = key_of(logits, s->active[0]);
@@ -186,8 +192,9 @@ static bool has_enough(const struct sampler *s, const struct draw *d)
     return sum_candidates(s, d) >= (double)d->sampling->top_p * d->total;
 }
 
-/* First candidates: a superset of what the filters keep. For top_k and top_p those within a span of the peak, which grows until there
- * are enough: usually some hundred of them. Compared are logits, not weights: only they are sure to have the order's order. */
+/* First candidates: a superset of what the filters keep. For top_k and top_p those within a span of
+ * the peak, which grows until there are enough: usually some hundred of them. Compared are logits,
+ * not weights: only they are sure to have the order's order. */
 static void find_candidates(struct sampler *s, struct draw *d)
 {
     const struct sampling *p = d->sampling;
@@ -238,7 +245,8 @@ static uint32_t draw_candidate(const struct sampler *s, const struct draw *d, do
     return last;
 }
 
-/* The tile in which the running sum passes target, or the last that weighs anything; *below is the sum before it. */
+/* The tile in which the running sum passes target, or the last that weighs anything; *below is the
+ * sum before it. */
 static uint32_t draw_tile(const struct sampler *s, double target, double *ret_below)
 {
     double sum = 0.0;

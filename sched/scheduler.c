@@ -1,11 +1,15 @@
 /* scheduler.c: the scheduler's life, its two lists, and the step as a list of its phases.
  *
- * HOW     Waiting requests are a list in order of age, preempted ones before younger ones; running ones an array, oldest first. A step:
+ * HOW     Waiting requests are a list in order of age, preempted ones before younger ones; running
+ *         ones an array, oldest first. A step:
  *             end what was cancelled -> admit -> plan rows -> decoder -> commit     scheduler_step
- *             logits -> sample and score -> push -> ends                             scheduler_deliver (scheduler_emit.c)
+ *             logits -> sample and score -> push -> ends                            
+ *             scheduler_deliver (scheduler_emit.c)
  * ALWAYS  (1) A request is in exactly one of the lists from scheduler_submit to scheduler_end.
- *         (2) Age decides: no request waits for a younger one's pages (scheduler_batch.c), so there is always progress.
- *         (3) admitted = finished + aborted + failed + running + waiting.                        scheduler_end
+ *         (2) Age decides: no request waits for a younger one's pages (scheduler_batch.c), so there
+ *         is always progress.
+ *         (3) admitted = finished + aborted + failed + running + waiting.                       
+ *         scheduler_end
  * OWNS    Its arrays. Requests belong to it between submit and end.
  * THREAD  engine
  */
@@ -31,8 +35,8 @@ static enum status take_arrays(struct scheduler *s)
     s->output_status = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->output_status);
     s->stop_ids = mem_zalloc(s->limits.n_stop_ids, sizeof *s->stop_ids);
     s->samplers = mem_zalloc(s->n_threads, sizeof *s->samplers);
-    bool all = s->running && s->sequences && s->row_ids && s->wanted && s->logit_rows && s->outputs &&
-               s->output_status && s->stop_ids && s->samplers;
+    bool all = s->running && s->sequences && s->row_ids && s->wanted && s->logit_rows &&
+               s->outputs && s->output_status && s->stop_ids && s->samplers;
     if (!all)
         return STATUS_NO_MEMORY;
     for (uint32_t t = 0; t < s->n_threads; t++)
@@ -43,8 +47,9 @@ static enum status take_arrays(struct scheduler *s)
     return OK;
 }
 
-enum status scheduler_new(const struct scheduler_parts *parts, const struct scheduler_limits *limits,
-                          scheduler_news_fn *on_news, void *user, struct scheduler **ret_scheduler)
+enum status scheduler_new(const struct scheduler_parts *parts,
+                          const struct scheduler_limits *limits, scheduler_news_fn *on_news,
+                          void *user, struct scheduler **ret_scheduler)
 {
     ASSERT(limits->running_max > 0 && limits->prefill_chunk > 0);
     *ret_scheduler = NULL;
@@ -71,7 +76,7 @@ void scheduler_free(struct scheduler **scheduler)
     scheduler_cancel_all(s);
     for (uint32_t t = 0; s->samplers != NULL && t < s->n_threads; t++)
         sampler_free(&s->samplers[t]);
-    void *const arrays[] = {s->running, s->sequences, s->row_ids,  s->wanted,  s->logit_rows,
+    void *const arrays[] = {s->running, s->sequences, s->row_ids,  s->wanted,       s->logit_rows,
                             s->outputs, s->stop_ids,  s->samplers, s->output_status};
     for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
         mem_free(arrays[i]);
@@ -116,7 +121,8 @@ void scheduler_submit(struct scheduler *s, struct request *request, uint64_t now
 void scheduler_remove_running(struct scheduler *s, uint32_t index)
 {
     ASSERT(index < s->n_running);
-    memmove(&s->running[index], &s->running[index + 1], (s->n_running - index - 1) * sizeof *s->running);
+    memmove(&s->running[index], &s->running[index + 1],
+            (s->n_running - index - 1) * sizeof *s->running);
     s->n_running--;
     s->stats.requests_running = s->n_running;
     s->admission_blocks = 0;
@@ -159,8 +165,10 @@ static uint64_t *outcome_counter(struct scheduler *s, enum finish_reason reason)
     return NULL;
 }
 
-/* The request is in no list any more. What it computed stays findable unless its numbers are not to be trusted. */
-void scheduler_end(struct scheduler *s, struct request *request, enum finish_reason reason, enum status error)
+/* The request is in no list any more. What it computed stays findable unless its numbers are not to
+ * be trusted. */
+void scheduler_end(struct scheduler *s, struct request *request, enum finish_reason reason,
+                   enum status error)
 {
     if (request->sequence != NULL)
         sequence_close(&request->sequence, error != STATUS_NUMERIC);
@@ -223,8 +231,10 @@ bool scheduler_step(struct scheduler *s, uint64_t now_ns)
     scheduler_plan_rows(s);
     if (s->n_rows == 0)
         return false;
-    struct decoder_batch batch = {
-        .n_rows = s->n_rows, .n_sequences = s->n_sequences, .ids = s->row_ids, .sequences = s->sequences};
+    struct decoder_batch batch = {.n_rows = s->n_rows,
+                                  .n_sequences = s->n_sequences,
+                                  .ids = s->row_ids,
+                                  .sequences = s->sequences};
     enum status status = decoder_step(s->parts.decoder, &batch);
     scheduler_commit(s, status == OK);
     for (uint32_t i = 0; i < s->n_running; i++)

@@ -1,7 +1,9 @@
-/* scheduler.h: who is in the batch: waiting and running requests over one decoder and one cache, step by step.
+/* scheduler.h: who is in the batch: waiting and running requests over one decoder and one cache,
+ * step by step.
  *
- * It reads no clock and makes no thread: the engine (or a test) calls it with the time. Nothing allocates after scheduler_new. Every
- * output is a function of its request and the model alone; what is decided here changes when it comes, never what it is. */
+ * It reads no clock and makes no thread: the engine (or a test) calls it with the time. Nothing
+ * allocates after scheduler_new. Every output is a function of its request and the model alone;
+ * what is decided here changes when it comes, never what it is. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_SCHEDULER_H
 #define FOLDKV_SCHED_SCHEDULER_H
@@ -15,9 +17,9 @@ struct scheduler;
 
 struct scheduler_limits {
     uint32_t running_max;
-    uint32_t prefill_chunk;  /* prompt rows of a step */
+    uint32_t prefill_chunk; /* prompt rows of a step */
     uint32_t context_max;
-    bool is_paced;           /* fewer prompt rows while others decode (pace.h) */
+    bool is_paced;            /* fewer prompt rows while others decode (pace.h) */
     const uint32_t *stop_ids; /* copied */
     uint32_t n_stop_ids;
 };
@@ -34,13 +36,15 @@ struct scheduler_parts {
 /* Called when a request has news: outputs, or its end (it may not be touched afterwards then). */
 typedef void scheduler_news_fn(void *user, struct request *request);
 
-enum status scheduler_new(const struct scheduler_parts *parts, const struct scheduler_limits *limits,
-                          scheduler_news_fn *on_news, void *user, struct scheduler **ret_scheduler) MUST_USE;
+enum status scheduler_new(const struct scheduler_parts *parts,
+                          const struct scheduler_limits *limits, scheduler_news_fn *on_news,
+                          void *user, struct scheduler **ret_scheduler) MUST_USE;
 /* Ends every request as cancelled first. */
 void scheduler_free(struct scheduler **scheduler);
 /* Behind the last waiting one. */
 void scheduler_submit(struct scheduler *scheduler, struct request *request, uint64_t now_ns);
-/* A step's layers: ends what was cancelled, admits, computes. False if there was nothing to compute. */
+/* A step's layers: ends what was cancelled, admits, computes. False if there was nothing to
+ * compute. */
 bool scheduler_step(struct scheduler *scheduler, uint64_t now_ns);
 /* A step's outputs: after each scheduler_step that computed, with the time then. */
 void scheduler_deliver(struct scheduler *scheduler, uint64_t now_ns);

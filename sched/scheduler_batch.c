@@ -1,12 +1,16 @@
-/* scheduler_batch.c: admission by free pages, the rows of a step, preemption, and the end of every append.
+/* scheduler_batch.c: admission by free pages, the rows of a step, preemption, and the end of every
+ * append.
  *
- * WHY     Pages are what runs out. The oldest request must always be able to go on, so age decides who keeps them.
- * HOW     The oldest waiting request is admitted if pages for all it has to compute can be had now. Each running request gets rows for
- *         this step, decode rows always, prompt rows under the budget; when pages run out the youngest running request goes back to
- *         the queue and its pages become cached; it is computed again later, from its tokens.
+ * WHY     Pages are what runs out. The oldest request must always be able to go on, so age decides
+ *         who keeps them.
+ * HOW     The oldest waiting request is admitted if pages for all it has to compute can be had now.
+ *         Each running request gets rows for this step, decode rows always, prompt rows under the
+ *         budget; when pages run out the youngest running request goes back to the queue and its
+ *         pages become cached; it is computed again later, from its tokens.
  * ALWAYS  (1) A request only ever loses its pages to an older one (or to itself).           reserve
  *         (2) Every append opened by plan_rows is committed or aborted by scheduler_commit.
- *         (3) A request alone can always run: the engine refuses what the whole pool could not hold.
+ *         (3) A request alone can always run: the engine refuses what the whole pool could not
+ *         hold.
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -28,20 +32,23 @@ static uint32_t pages_held(const struct sequence *sequence)
     return pages;
 }
 
-static enum status open_sequence(struct scheduler *s, struct request *r, bool may_reuse, struct cache_move *ret_move)
+static enum status open_sequence(struct scheduler *s, struct request *r, bool may_reuse,
+                                 struct cache_move *ret_move)
 {
-    return sequence_open(s->parts.cache, r->has_salt ? r->salt : NULL, r->has_salt ? sizeof r->salt : 0, r->ids,
-                         request_n_tokens(r), may_reuse && !r->prompt_logprobs, &r->sequence, ret_move);
+    return sequence_open(s->parts.cache, r->has_salt ? r->salt : NULL,
+                         r->has_salt ? sizeof r->salt : 0, r->ids, request_n_tokens(r),
+                         may_reuse && !r->prompt_logprobs, &r->sequence, ret_move);
 }
 
-/* Opens r's sequence if pages for all its tokens and the next can be had; else notes how many must be available before the next
- * try is worth its look-up. */
+/* Opens r's sequence if pages for all its tokens and the next can be had; else notes how many must
+ * be available before the next try is worth its look-up. */
 static bool try_open(struct scheduler *s, struct request *r)
 {
     struct cache *cache = s->parts.cache;
     struct cache_move move;
     enum status status = open_sequence(s, r, true, &move);
-    if (status == STATUS_CACHE_FULL && s->n_running == 0) /* a copied head and its source do not fit together */
+    if (status == STATUS_CACHE_FULL &&
+        s->n_running == 0) /* a copied head and its source do not fit together */
         status = open_sequence(s, r, false, &move);
     if (status != OK) {
         s->admission_blocks = cache_blocks_available(cache) + 1;
@@ -101,8 +108,9 @@ static void preempt(struct scheduler *s, uint32_t index)
     s->stats.preemptions++;
 }
 
-/* Opens an append of n rows for running[index], taking pages from the youngest until it succeeds. False if it was itself the
- * youngest and went back to the queue. Younger ones have no open append yet: rows are planned in order of age. */
+/* Opens an append of n rows for running[index], taking pages from the youngest until it succeeds.
+ * False if it was itself the youngest and went back to the queue. Younger ones have no open append
+ * yet: rows are planned in order of age. */
 static bool reserve(struct scheduler *s, uint32_t index, uint32_t n)
 {
     while (append_open(s->running[index].request->sequence, n) != OK) {

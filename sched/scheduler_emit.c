@@ -1,11 +1,14 @@
 /* scheduler_emit.c: from a step's rows to outputs: prompt scores, sampled tokens, ends.
  *
- * WHY     Only rows whose next token is asked for need logits, and a vocabulary's worth of them is large: they are computed
- *         SCHEDULER_LOGIT_ROWS at a time and used up at once.
- * HOW     Row at position p gives the token at index p + 1: scored if the prompt has it and scores are asked for, sampled if it is the
- *         first unknown one. The workers take rows of logits each; what they find is pushed in order by the engine thread.
- * ALWAYS  (1) A token is sampled, scored and pushed once, also when its row is computed again.       want_rows
- *         (2) NaN or inf in a row of logits ends that request alone.                                 emit_one
+ * WHY     Only rows whose next token is asked for need logits, and a vocabulary's worth of them is
+ *         large: they are computed SCHEDULER_LOGIT_ROWS at a time and used up at once.
+ * HOW     Row at position p gives the token at index p + 1: scored if the prompt has it and scores
+ *         are asked for, sampled if it is the first unknown one. The workers take rows of logits
+ *         each; what they find is pushed in order by the engine thread.
+ * ALWAYS  (1) A token is sampled, scored and pushed once, also when its row is computed again.     
+ *          want_rows
+ *         (2) NaN or inf in a row of logits ends that request alone.                               
+ *          emit_one
  * THREAD  engine; make_outputs on its workers
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -31,8 +34,10 @@ static void want_rows(struct scheduler *s, uint32_t index)
         bool is_prompt = token < r->n_ids && r->prompt_logprobs && token >= scored;
         bool is_next = token == known && r->n_generated < r->max_tokens;
         if (is_prompt || is_next)
-            s->wanted[s->n_wanted++] = (struct wanted_row){
-                .row = run->row_first + i, .running = index, .token = token, .is_prompt = is_prompt};
+            s->wanted[s->n_wanted++] = (struct wanted_row){.row = run->row_first + i,
+                                                           .running = index,
+                                                           .token = token,
+                                                           .is_prompt = is_prompt};
     }
 }
 
@@ -45,8 +50,8 @@ struct emit_job {
     uint32_t n;
 };
 
-static enum status make_output(struct scheduler *s, uint32_t tid, const float *logits, const struct wanted_row *w,
-                               struct token_output *ret_output)
+static enum status make_output(struct scheduler *s, uint32_t tid, const float *logits,
+                               const struct wanted_row *w, struct token_output *ret_output)
 {
     const struct request *r = s->running[w->running].request;
     const struct vector_kernels *vector = &s->parts.kernels->vector;
@@ -57,7 +62,8 @@ static enum status make_output(struct scheduler *s, uint32_t tid, const float *l
     if (w->is_prompt)
         ret_output->id = r->ids[w->token];
     else
-        TRY(sampler_pick(s->samplers[tid], logits, &r->sampling, 0, w->token - r->n_ids, vector, &ret_output->id));
+        TRY(sampler_pick(s->samplers[tid], logits, &r->sampling, 0, w->token - r->n_ids, vector,
+                         &ret_output->id));
     if (r->logprobs < 0)
         return OK;
     return logprobs_fill(logits, vocab, (uint32_t)r->logprobs, vector, ret_output);
@@ -70,7 +76,8 @@ static void make_outputs(void *arg, uint32_t tid)
     workers_share(job->n, 1, tid, job->s->n_threads, &first, &end);
     for (uint32_t i = first; i < end; i++) {
         const float *logits = job->logits + (size_t)i * job->s->parts.model->graph->vocab;
-        job->s->output_status[i] = make_output(job->s, tid, logits, &job->wanted[i], &job->s->outputs[i]);
+        job->s->output_status[i] =
+            make_output(job->s, tid, logits, &job->wanted[i], &job->s->outputs[i]);
     }
 }
 
@@ -103,7 +110,8 @@ static void push(struct scheduler *s, struct request *r, const struct token_outp
 }
 
 /* Statuses other than OK are ends with an error; a stop token is an end without a push. */
-static void emit_one(struct scheduler *s, const struct wanted_row *w, const struct token_output *output, enum status status)
+static void emit_one(struct scheduler *s, const struct wanted_row *w,
+                     const struct token_output *output, enum status status)
 {
     struct running *run = &s->running[w->running];
     if (run->status != OK || run->is_stopped)
@@ -122,7 +130,8 @@ static void emit_wanted(struct scheduler *s)
 {
     for (uint32_t at = 0; at < s->n_wanted; at += SCHEDULER_LOGIT_ROWS) {
         uint32_t left = s->n_wanted - at;
-        struct emit_job job = {.s = s, .wanted = s->wanted + at,
+        struct emit_job job = {.s = s,
+                               .wanted = s->wanted + at,
                                .n = left < SCHEDULER_LOGIT_ROWS ? left : SCHEDULER_LOGIT_ROWS};
         for (uint32_t i = 0; i < job.n; i++)
             s->logit_rows[i] = job.wanted[i].row;
@@ -147,10 +156,10 @@ static bool settle(struct scheduler *s, uint32_t index)
 {
     struct running *run = &s->running[index];
     struct request *r = run->request;
-    enum finish_reason reason = run->status != OK    ? FINISH_ERROR
-                                : run->is_stopped    ? FINISH_STOP
-                                : is_complete(s, r)  ? FINISH_LENGTH
-                                                     : FINISH_NONE;
+    enum finish_reason reason = run->status != OK   ? FINISH_ERROR
+                                : run->is_stopped   ? FINISH_STOP
+                                : is_complete(s, r) ? FINISH_LENGTH
+                                                    : FINISH_NONE;
     if (reason == FINISH_NONE) {
         if (run->n_rows > 0)
             scheduler_announce(s, r);

@@ -1,5 +1,6 @@
-/* scheduler_priv.h: the scheduler's insides, for its three files: scheduler.c (life, lists and the step), scheduler_batch.c (admission,
- * rows, preemption) and scheduler_emit.c (scheduler_deliver). */
+/* scheduler_priv.h: the scheduler's insides, for its three files: scheduler.c (life, lists and the
+ * step), scheduler_batch.c (admission, rows, preemption) and scheduler_emit.c (scheduler_deliver).
+ * */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_SCHEDULER_PRIV_H
 #define FOLDKV_SCHED_SCHEDULER_PRIV_H
@@ -12,11 +13,11 @@
 /* A running request and its share of the step. */
 struct running {
     struct request *request;
-    uint32_t n_rows;         /* of this step; 0: it has none */
+    uint32_t n_rows; /* of this step; 0: it has none */
     uint32_t row_first;
     uint32_t first_position;
-    enum status status;      /* of its outputs in this step */
-    bool is_stopped;         /* a stop token came */
+    enum status status; /* of its outputs in this step */
+    bool is_stopped;    /* a stop token came */
 };
 
 /* A row whose logits are wanted: they give the token at index token of the request. */
@@ -36,17 +37,17 @@ struct scheduler {
 
     struct request *waiting_head; /* oldest first */
     struct request *waiting_tail;
-    struct running *running;      /* [running_max], oldest first */
+    struct running *running; /* [running_max], oldest first */
     uint32_t n_running;
-    uint32_t admission_blocks;    /* blocks that the oldest waiting one lacked at its last try */
+    uint32_t admission_blocks; /* blocks that the oldest waiting one lacked at its last try */
 
-    uint32_t *row_ids;            /* [rows_max] */
+    uint32_t *row_ids;                    /* [rows_max] */
     struct attention_sequence *sequences; /* [running_max] */
-    struct wanted_row *wanted;    /* [rows_max] */
-    uint32_t *logit_rows;         /* [SCHEDULER_LOGIT_ROWS] */
-    struct token_output *outputs; /* [SCHEDULER_LOGIT_ROWS] */
-    enum status *output_status;   /* [SCHEDULER_LOGIT_ROWS] */
-    struct sampler **samplers;    /* [threads] */
+    struct wanted_row *wanted;            /* [rows_max] */
+    uint32_t *logit_rows;                 /* [SCHEDULER_LOGIT_ROWS] */
+    struct token_output *outputs;         /* [SCHEDULER_LOGIT_ROWS] */
+    enum status *output_status;           /* [SCHEDULER_LOGIT_ROWS] */
+    struct sampler **samplers;            /* [threads] */
     uint32_t n_rows, n_sequences, n_wanted;
     uint32_t n_threads;
 
@@ -57,7 +58,8 @@ struct scheduler {
 };
 
 /* scheduler.c */
-void scheduler_end(struct scheduler *s, struct request *request, enum finish_reason reason, enum status error);
+void scheduler_end(struct scheduler *s, struct request *request, enum finish_reason reason,
+                   enum status error);
 void scheduler_announce(struct scheduler *s, struct request *request);
 void scheduler_remove_running(struct scheduler *s, uint32_t index);
 /* Counts a request in (1) or out (-1) of the waiting list. */

@@ -1,8 +1,9 @@
 /* stats_board.c: a sequence lock over a struct of counters.
  *
- * WHY     A scrape must see counters that add up (admitted = finished + aborted + failed + running + waiting) and never wait.
- * HOW     The writer makes the version odd, writes, makes it even; a reader that saw an odd or changed version reads again. Words are
- *         atomics so that the overlap is defined.
+ * WHY     A scrape must see counters that add up (admitted = finished + aborted + failed + running
+ *         + waiting) and never wait.
+ * HOW     The writer makes the version odd, writes, makes it even; a reader that saw an odd or
+ *         changed version reads again. Words are atomics so that the overlap is defined.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/stats_board.h"

@@ -1,4 +1,5 @@
-/* stats_board.h: the engine's counters, published after each step and read whole by anyone without waiting for a step. */
+/* stats_board.h: the engine's counters, published after each step and read whole by anyone without
+ * waiting for a step. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_STATS_BOARD_H
 #define FOLDKV_SCHED_STATS_BOARD_H

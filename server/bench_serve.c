@@ -1,10 +1,12 @@
 /* bench_serve.c: load scenarios and their figures.
  *
  * WHY     Claims about serving are ratios between servers under one client; this is the client.
- * HOW     Prompts are random token ids from a seed, so that two servers of one model see the same work. Scenarios:
+ * HOW     Prompts are random token ids from a seed, so that two servers of one model see the same
+ *         work. Scenarios:
  *             streams  N clients send their requests one after the other, all at once
- *             prefix   one after the other, prompts that share their first tokens (the first one warms the cache, uncounted)
- *             intrude  N clients decode; then one long prompt arrives: their longest gap, before and after
+ *             prefix   one after the other, prompts that share their first tokens (the first one
+ *             warms the cache, uncounted) intrude  N clients decode; then one long prompt arrives:
+ *             their longest gap, before and after
  *         Figures are medians and extremes over all events of a run.
  * NOT     Comparing: tests/bench runs two servers in turn and divides.
  */
@@ -19,7 +21,13 @@
 #include "config/mem.h"
 #include "server/load_stream.h"
 
-enum { STREAMS_MAX = 256, TOKENS_MAX = 1 << 20, ID_LEAST = 1000, ID_SPAN = 40000, WAIT_MS = 120000 };
+enum {
+    STREAMS_MAX = 256,
+    TOKENS_MAX = 1 << 20,
+    ID_LEAST = 1000,
+    ID_SPAN = 40000,
+    WAIT_MS = 120000
+};
 
 enum scenario { SCENARIO_STREAMS, SCENARIO_PREFIX, SCENARIO_INTRUDE };
 
@@ -109,17 +117,20 @@ static void make_prompt(struct bench_run *run, uint32_t n)
 {
     uint64_t shared = run->plan->seed;
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t r = i < run->plan->shared_tokens ? next_random(&shared) : next_random(&run->random);
+        uint64_t r =
+            i < run->plan->shared_tokens ? next_random(&shared) : next_random(&run->random);
         run->ids[i] = ID_LEAST + (uint32_t)(r % ID_SPAN);
     }
 }
 
-static enum status start_request(struct bench_run *run, uint32_t i, uint32_t n_tokens, uint32_t max_tokens, struct why *ret_why)
+static enum status start_request(struct bench_run *run, uint32_t i, uint32_t n_tokens,
+                                 uint32_t max_tokens, struct why *ret_why)
 {
     make_prompt(run, n_tokens);
     run->requests++;
     run->prompt_tokens += n_tokens;
-    return load_stream_start(run->streams[i], &run->plan->target, run->ids, n_tokens, max_tokens, ret_why);
+    return load_stream_start(run->streams[i], &run->plan->target, run->ids, n_tokens, max_tokens,
+                             ret_why);
 }
 
 /* ---- one run ---- */
@@ -133,10 +144,12 @@ static enum status collect(struct bench_run *run, const struct load_stream *s)
         TRY(samples_add(&run->first, load_stream_event_ns(s, 0) - load_stream_start_ns(s)));
     for (uint32_t i = 1; i < n; i++) {
         uint64_t at = load_stream_event_ns(s, i);
-        bool is_before = run->plan->scenario == SCENARIO_INTRUDE && (run->intruder_start_ns == 0 || at < run->intruder_start_ns);
+        bool is_before = run->plan->scenario == SCENARIO_INTRUDE &&
+                         (run->intruder_start_ns == 0 || at < run->intruder_start_ns);
         bool is_after = run->intruder_first_ns != 0 && at > run->intruder_first_ns + 1000000000u;
         if (!is_after) /* a gap counts to the intruder while its prompt is computed, and just behind */
-            TRY(samples_add(is_before ? &run->gaps_before : &run->gaps, at - load_stream_event_ns(s, i - 1)));
+            TRY(samples_add(is_before ? &run->gaps_before : &run->gaps,
+                            at - load_stream_event_ns(s, i - 1)));
     }
     return OK;
 }
@@ -151,7 +164,8 @@ static enum status poll_streams(struct bench_run *run, uint32_t n, struct why *r
     }
     int ready = poll(fds, n, WAIT_MS);
     if (ready <= 0 && errno != EINTR)
-        return why_set(ret_why, STATUS_REQUEST_TIMEOUT, "url", "no event from the server for %d s", WAIT_MS / 1000);
+        return why_set(ret_why, STATUS_REQUEST_TIMEOUT, "url", "no event from the server for %d s",
+                       WAIT_MS / 1000);
     for (uint32_t i = 0; i < n; i++)
         if (fds[i].revents != 0)
             TRY(load_stream_advance(run->streams[i], fds[i].revents, ret_why));
@@ -233,7 +247,9 @@ static enum status run_intrude(struct bench_run *run, struct why *ret_why)
 static void print_figures(struct bench_run *run, double seconds, FILE *out)
 {
     double tokens_a_second = (double)run->tokens / seconds;
-    double intruder_ms = run->intruder_first_ns ? (double)(run->intruder_first_ns - run->intruder_start_ns) / 1e6 : 0.0;
+    double intruder_ms = run->intruder_first_ns
+                             ? (double)(run->intruder_first_ns - run->intruder_start_ns) / 1e6
+                             : 0.0;
     struct {
         const char *name, *unit;
         double value;
@@ -262,13 +278,15 @@ static void print_figures(struct bench_run *run, double seconds, FILE *out)
 
 /* ---- arguments ---- */
 
-static enum status parse_number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t *ret, struct why *ret_why)
+static enum status parse_number(const char *name, const char *text, uint64_t least, uint64_t most,
+                                uint64_t *ret, struct why *ret_why)
 {
     char *end;
     errno = 0;
     *ret = strtoull(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || *ret < least || *ret > most)
-        return why_set(ret_why, STATUS_BAD_OPTION, name, "--%s is \"%s\": give a whole number from %llu to %llu", name, text,
+        return why_set(ret_why, STATUS_BAD_OPTION, name,
+                       "--%s is \"%s\": give a whole number from %llu to %llu", name, text,
                        (unsigned long long)least, (unsigned long long)most);
     return OK;
 }
@@ -282,7 +300,8 @@ static enum status parse_scenario(const char *text, enum scenario *ret, struct w
             return OK;
         }
     }
-    return why_set(ret_why, STATUS_BAD_OPTION, "scenario", "--scenario is \"%s\": give streams, prefix or intrude", text);
+    return why_set(ret_why, STATUS_BAD_OPTION, "scenario",
+                   "--scenario is \"%s\": give streams, prefix or intrude", text);
 }
 
 static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, struct why *ret_why)
@@ -292,9 +311,12 @@ static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, 
         uint32_t *value;
         uint32_t least, most;
     } const numbers[] = {
-        {"streams", &p->streams, 1, STREAMS_MAX},         {"rounds", &p->rounds, 1, 100000},
-        {"prompt-tokens", &p->prompt_tokens, 1, TOKENS_MAX}, {"shared-tokens", &p->shared_tokens, 0, TOKENS_MAX},
-        {"max-tokens", &p->max_tokens, 1, TOKENS_MAX},    {"intruder-tokens", &p->intruder_tokens, 1, TOKENS_MAX},
+        {"streams", &p->streams, 1, STREAMS_MAX},
+        {"rounds", &p->rounds, 1, 100000},
+        {"prompt-tokens", &p->prompt_tokens, 1, TOKENS_MAX},
+        {"shared-tokens", &p->shared_tokens, 0, TOKENS_MAX},
+        {"max-tokens", &p->max_tokens, 1, TOKENS_MAX},
+        {"intruder-tokens", &p->intruder_tokens, 1, TOKENS_MAX},
     };
     const char *url = NULL;
     for (int i = 0; i < argc; i++) {
@@ -304,7 +326,8 @@ static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, 
             continue;
         }
         if (i + 1 == argc)
-            return why_set(ret_why, STATUS_BAD_OPTION, argv[i], "%s is unknown or lacks its value: see foldkv help bench", argv[i]);
+            return why_set(ret_why, STATUS_BAD_OPTION, argv[i],
+                           "%s is unknown or lacks its value: see foldkv help bench", argv[i]);
         const char *value = argv[++i];
         const struct number_option *number = NULL;
         for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
@@ -321,18 +344,21 @@ static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, 
         } else if (strcmp(name, "url") == 0) {
             url = value;
         } else {
-            return why_set(ret_why, STATUS_BAD_OPTION, argv[i - 1], "%s is unknown: see foldkv help bench", argv[i - 1]);
+            return why_set(ret_why, STATUS_BAD_OPTION, argv[i - 1],
+                           "%s is unknown: see foldkv help bench", argv[i - 1]);
         }
     }
     if (url == NULL)
-        return why_set(ret_why, STATUS_BAD_OPTION, "url", "--url is missing: give http://127.0.0.1:PORT");
+        return why_set(ret_why, STATUS_BAD_OPTION, "url",
+                       "--url is missing: give http://127.0.0.1:PORT");
     return load_target_parse(url, &p->target, ret_why);
 }
 
 static enum status take_memory(struct bench_run *run)
 {
     const struct bench_plan *p = run->plan;
-    uint32_t longest = p->intruder_tokens > p->prompt_tokens ? p->intruder_tokens : p->prompt_tokens;
+    uint32_t longest =
+        p->intruder_tokens > p->prompt_tokens ? p->intruder_tokens : p->prompt_tokens;
     run->ids = mem_zalloc(longest, sizeof *run->ids);
     if (run->ids == NULL)
         return STATUS_NO_MEMORY;
@@ -353,9 +379,14 @@ static void run_release(struct bench_run *run)
 
 enum status bench_serve(int argc, char **argv, FILE *out, struct why *ret_why)
 {
-    static enum status (*const scenarios[])(struct bench_run *, struct why *) = {run_streams, run_prefix, run_intrude};
-    struct bench_plan plan = {
-        .streams = 8, .rounds = 1, .prompt_tokens = 450, .max_tokens = 128, .intruder_tokens = 3000, .seed = 1};
+    static enum status (*const scenarios[])(struct bench_run *,
+                                            struct why *) = {run_streams, run_prefix, run_intrude};
+    struct bench_plan plan = {.streams = 8,
+                              .rounds = 1,
+                              .prompt_tokens = 450,
+                              .max_tokens = 128,
+                              .intruder_tokens = 3000,
+                              .seed = 1};
     TRY(parse_arguments(argc, argv, &plan, ret_why));
     struct bench_run run = {.plan = &plan, .random = plan.seed * 2 + 1};
     enum status s = take_memory(&run);

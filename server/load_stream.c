@@ -1,8 +1,10 @@
 /* load_stream.c: a streamed completion as a client sees it.
  *
- * WHY     To compare servers the same client must drive all of them, and cost next to nothing beside them.
- * HOW     The request is written as it can be, llhttp takes the response apart, its body is cut into lines; a data line with a choice in
- *         it is an event. Only the usage chunk is parsed as JSON.
+ * WHY     To compare servers the same client must drive all of them, and cost next to nothing
+ *         beside them.
+ * HOW     The request is written as it can be, llhttp takes the response apart, its body is cut
+ *         into lines; a data line with a choice in it is an event. Only the usage chunk is parsed
+ *         as JSON.
  * OWNS    Its socket, the request text and the event times.
  * NOT     TLS, other hosts: a load goes to this machine alone.
  */
@@ -55,14 +57,17 @@ enum status load_target_parse(const char *url, struct load_target *ret_target, s
     bool is_port = colon != NULL && end != colon + 1 && (*end == '\0' || strcmp(end, "/") == 0);
     size_t host_len = colon != NULL ? (size_t)(colon - rest) : 0;
     if (!is_port || port < 1 || port > PORT_MAX || host_len >= sizeof ret_target->host)
-        return why_set(ret_why, STATUS_BAD_OPTION, "url", "--url is \"%s\": give http://127.0.0.1:PORT", url);
+        return why_set(ret_why, STATUS_BAD_OPTION, "url",
+                       "--url is \"%s\": give http://127.0.0.1:PORT", url);
     snprintf(ret_target->host, sizeof ret_target->host, "%.*s", (int)host_len, rest);
     if (strcmp(ret_target->host, "localhost") == 0)
         snprintf(ret_target->host, sizeof ret_target->host, "127.0.0.1");
-    ret_target->address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    ret_target->address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     bool is_ip = inet_pton(AF_INET, ret_target->host, &ret_target->address.sin_addr) == 1;
     if (!is_ip || (ntohl(ret_target->address.sin_addr.s_addr) >> 24) != 127)
-        return why_set(ret_why, STATUS_BAD_OPTION, "url", "--url names host \"%s\": only loopback is loaded, e.g. 127.0.0.1",
+        return why_set(ret_why, STATUS_BAD_OPTION, "url",
+                       "--url names host \"%s\": only loopback is loaded, e.g. 127.0.0.1",
                        ret_target->host);
     return OK;
 }
@@ -72,7 +77,9 @@ enum status load_target_parse(const char *url, struct load_target *ret_target, s
 static uint32_t usage_number(const json_t *usage, const char *key)
 {
     const json_t *value = json_object_get(usage, key);
-    return json_is_integer(value) && json_integer_value(value) >= 0 ? (uint32_t)json_integer_value(value) : 0;
+    return json_is_integer(value) && json_integer_value(value) >= 0
+               ? (uint32_t)json_integer_value(value)
+               : 0;
 }
 
 static void read_usage(struct load_stream *s, const char *json, size_t len)
@@ -81,7 +88,8 @@ static void read_usage(struct load_stream *s, const char *json, size_t len)
     const json_t *usage = json_object_get(chunk, "usage");
     if (json_is_object(usage)) {
         s->completion_tokens = usage_number(usage, "completion_tokens");
-        s->cached_tokens = usage_number(json_object_get(usage, "prompt_tokens_details"), "cached_tokens");
+        s->cached_tokens =
+            usage_number(json_object_get(usage, "prompt_tokens_details"), "cached_tokens");
     }
     json_decref(chunk);
 }
@@ -96,7 +104,8 @@ static void take_line(struct load_stream *s)
     size_t len = s->line_len - prefix_len;
     if (memmem(json, len, "\"completion_tokens\":", 20) != NULL)
         read_usage(s, json, len);
-    bool has_text = memmem(json, len, "\"text\":", 7) != NULL && memmem(json, len, "\"text\":\"\"", 9) == NULL;
+    bool has_text =
+        memmem(json, len, "\"text\":", 7) != NULL && memmem(json, len, "\"text\":\"\"", 9) == NULL;
     if (has_text && s->n_events < s->events_max)
         s->events_ns[s->n_events++] = load_now_ns();
 }
@@ -164,7 +173,8 @@ void load_stream_free(struct load_stream **stream)
     *stream = NULL;
 }
 
-static char *request_text(const struct load_target *target, const uint32_t *ids, uint32_t n_ids, uint32_t max_tokens)
+static char *request_text(const struct load_target *target, const uint32_t *ids, uint32_t n_ids,
+                          uint32_t max_tokens)
 {
     struct text_buf body, whole;
     text_buf_init(&body, REQUEST_MAX_BYTES);
@@ -178,16 +188,18 @@ static char *request_text(const struct load_target *target, const uint32_t *ids,
     char *json = text_buf_take(&body);
     text_buf_init(&whole, REQUEST_MAX_BYTES);
     if (json != NULL)
-        text_buf_add(&whole,
-                     "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
-                     "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
-                     target->host, strlen(json), json);
+        text_buf_add(
+            &whole,
+            "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
+            "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+            target->host, strlen(json), json);
     mem_free(json);
     return text_buf_take(&whole);
 }
 
-enum status load_stream_start(struct load_stream *s, const struct load_target *target, const uint32_t *ids, uint32_t n_ids,
-                              uint32_t max_tokens, struct why *ret_why)
+enum status load_stream_start(struct load_stream *s, const struct load_target *target,
+                              const uint32_t *ids, uint32_t n_ids, uint32_t max_tokens,
+                              struct why *ret_why)
 {
     ASSERT(s->fd < 0);
     s->request = request_text(target, ids, n_ids, max_tokens);
@@ -202,7 +214,9 @@ enum status load_stream_start(struct load_stream *s, const struct load_target *t
     int one = 1;
     bool ok = s->fd >= 0 && setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0;
     s->start_ns = load_now_ns();
-    ok = ok && (connect(s->fd, (const struct sockaddr *)&target->address, sizeof target->address) == 0 || errno == EINPROGRESS);
+    ok = ok &&
+         (connect(s->fd, (const struct sockaddr *)&target->address, sizeof target->address) == 0 ||
+          errno == EINPROGRESS);
     if (ok)
         return OK;
     close_socket(s);
@@ -223,7 +237,8 @@ static enum status send_more(struct load_stream *s, struct why *ret_why)
 {
     ssize_t n = send(s->fd, s->request + s->sent, s->request_len - s->sent, MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN)
-        return why_set(ret_why, STATUS_IO, "url", "the server refused the request: %s", strerror(errno));
+        return why_set(ret_why, STATUS_IO, "url", "the server refused the request: %s",
+                       strerror(errno));
     s->sent += n > 0 ? (size_t)n : 0;
     return OK;
 }
@@ -233,16 +248,20 @@ static enum status receive_more(struct load_stream *s, struct why *ret_why)
     char bytes[LINE_MAX_BYTES];
     ssize_t n = recv(s->fd, bytes, sizeof bytes, 0);
     if (n < 0)
-        return errno == EAGAIN ? OK : why_set(ret_why, STATUS_IO, "url", "the connection broke: %s", strerror(errno));
+        return errno == EAGAIN ? OK
+                               : why_set(ret_why, STATUS_IO, "url", "the connection broke: %s",
+                                         strerror(errno));
     if (n > 0)
         llhttp_execute(&s->parser, bytes, (size_t)n);
     else
         llhttp_finish(&s->parser);
     if (s->parser.status_code != 0 && s->parser.status_code != 200 && (s->is_done || n == 0))
-        return why_set(ret_why, STATUS_INTERNAL, "url", "the server answered %u: %.*s", (unsigned)s->parser.status_code,
+        return why_set(ret_why, STATUS_INTERNAL, "url", "the server answered %u: %.*s",
+                       (unsigned)s->parser.status_code,
                        (int)(s->line_len < 200 ? s->line_len : 200), s->line);
     if (n == 0 && !s->is_done)
-        return why_set(ret_why, STATUS_IO, "url", "the server closed the connection after %u events", s->n_events);
+        return why_set(ret_why, STATUS_IO, "url",
+                       "the server closed the connection after %u events", s->n_events);
     if (s->is_done)
         close_socket(s);
     return OK;

@@ -1,4 +1,5 @@
-/* load_stream.h: one streamed completion against any OpenAI server, with the time of each event: what `foldkv bench serve` is made of.
+/* load_stream.h: one streamed completion against any OpenAI server, with the time of each event:
+ * what `foldkv bench serve` is made of.
  *
  * Non-blocking sockets; the owner polls. One thread. */
 // SPDX-License-Identifier: Apache-2.0
@@ -11,27 +12,33 @@
 
 struct load_stream;
 
-/* Where the server listens: "http://127.0.0.1:8080" or "127.0.0.1:8080". Loopback only; BAD_OPTION otherwise. */
+/* Where the server listens: "http://127.0.0.1:8080" or "127.0.0.1:8080". Loopback only; BAD_OPTION
+ * otherwise. */
 struct load_target {
     struct sockaddr_in address;
     char host[64];
 };
-enum status load_target_parse(const char *url, struct load_target *ret_target, struct why *ret_why) MUST_USE;
+enum status load_target_parse(const char *url, struct load_target *ret_target,
+                              struct why *ret_why) MUST_USE;
 
 /* Room for the times of events_max events. NO_MEMORY. */
 enum status load_stream_new(uint32_t events_max, struct load_stream **ret_stream) MUST_USE;
 void load_stream_free(struct load_stream **stream);
-/* Connects and will send a completion request for the token ids, greedy, ignoring end tokens. The stream must be idle. IO on failure. */
-enum status load_stream_start(struct load_stream *stream, const struct load_target *target, const uint32_t *ids, uint32_t n_ids,
-                              uint32_t max_tokens, struct why *ret_why) MUST_USE;
+/* Connects and will send a completion request for the token ids, greedy, ignoring end tokens. The
+ * stream must be idle. IO on failure. */
+enum status load_stream_start(struct load_stream *stream, const struct load_target *target,
+                              const uint32_t *ids, uint32_t n_ids, uint32_t max_tokens,
+                              struct why *ret_why) MUST_USE;
 /* What to poll for; -1 when it is idle. */
 int load_stream_fd(const struct load_stream *stream);
 short load_stream_events(const struct load_stream *stream);
 /* Does what poll found. IO or INTERNAL with a why if the server failed it. */
-enum status load_stream_advance(struct load_stream *stream, short revents, struct why *ret_why) MUST_USE;
+enum status load_stream_advance(struct load_stream *stream, short revents,
+                                struct why *ret_why) MUST_USE;
 bool load_stream_is_done(const struct load_stream *stream);
 
-/* Of the last or current request. Times are CLOCK_MONOTONIC nanoseconds; event 0 is the first token. */
+/* Of the last or current request. Times are CLOCK_MONOTONIC nanoseconds; event 0 is the first
+ * token. */
 uint64_t load_stream_start_ns(const struct load_stream *stream);
 uint32_t load_stream_event_count(const struct load_stream *stream);
 uint64_t load_stream_event_ns(const struct load_stream *stream, uint32_t i);

@@ -1,9 +1,11 @@
 /* schedule_test.c: the same request gives the same bytes under every schedule.
  *
- * WHY     Exactness is the promise: alone or in a batch, any threads, any chunking, hit or miss, preempted or not.
- * HOW     Requests from a seed are first answered alone: one thread, whole prompts, no reuse. Then schedules from the seed (threads,
- *         chunk, pool, arrival, cancelled company, a pace of any temper) answer them again, and every output is compared with memcmp.
- *         A run in which nothing was reused, copied, preempted or longer than a chunk proves nothing, and fails.
+ * WHY     Exactness is the promise: alone or in a batch, any threads, any chunking, hit or miss,
+ *         preempted or not.
+ * HOW     Requests from a seed are first answered alone: one thread, whole prompts, no reuse. Then
+ *         schedules from the seed (threads, chunk, pool, arrival, cancelled company, a pace of any
+ *         temper) answer them again, and every output is compared with memcmp. A run in which
+ *         nothing was reused, copied, preempted or longer than a chunk proves nothing, and fails.
  *         FOLDKV_TEST_SEED repeats a run; FOLDKV_TEST_LONG=1 takes full counts.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -65,8 +67,10 @@ static void make_specs(struct field *f)
             .ids = ids,
             .n_ids = n,
             .max_tokens = draw_below(f, 8) == 0 ? 0 : 1 + draw_below(f, ANSWER_MAX),
-            .sampling = {.temperature = is_greedy ? 0.0f : 0.5f + (float)draw_below(f, 100) / 100.0f,
-                         .top_p = draw_below(f, 2) ? 1.0f : 0.9f, .top_k = draw_below(f, 2) ? 0 : 40,
+            .sampling = {.temperature =
+                             is_greedy ? 0.0f : 0.5f + (float)draw_below(f, 100) / 100.0f,
+                         .top_p = draw_below(f, 2) ? 1.0f : 0.9f,
+                         .top_k = draw_below(f, 2) ? 0 : 40,
                          .seed = noise_next(&f->random)},
             .logprobs = (int32_t)draw_below(f, 7) - 1,
         };
@@ -90,7 +94,8 @@ static void answer_alone(struct field *f)
     struct rig *rig = rig_new(f->gguf, &o);
     const struct engine_parts *p = rig_parts(rig);
     const struct graph *g = p->model->graph;
-    f->block_bytes = (uint64_t)cache_memory(p->cache).page_bytes * g->layers[0].n_k_heads * g->n_layers;
+    f->block_bytes =
+        (uint64_t)cache_memory(p->cache).page_bytes * g->layers[0].n_k_heads * g->n_layers;
     f->pool_blocks_least = cache_blocks_for(PROMPT_MAX + ANSWER_MAX + 1);
     for (uint32_t i = 0; i < SPECS; i++) {
         rig_submit(rig, &f->specs[i], &f->alone[i]);
@@ -121,8 +126,9 @@ static void note(struct field *f, struct rig *rig)
     f->coverage.preemptions += stats.preemptions;
     f->coverage.recomputed += stats.recomputed_tokens;
     f->coverage.schedules++;
-    ck_assert_uint_eq(stats.requests_admitted, stats.requests_finished + stats.requests_aborted + stats.requests_failed +
-                                                   stats.requests_running + stats.requests_waiting);
+    ck_assert_uint_eq(stats.requests_admitted, stats.requests_finished + stats.requests_aborted +
+                                                   stats.requests_failed + stats.requests_running +
+                                                   stats.requests_waiting);
     ck_assert_uint_eq(stats.blocks_used, 0);
     ck_assert_uint_eq(stats.blocks_total, stats.blocks_free + stats.blocks_cached);
 }
@@ -147,7 +153,8 @@ static void run_schedule(struct field *f, uint64_t seed)
             submitted++;
         }
         if (accompanied < COMPANY_MAX && draw_below(f, 8) == 0) {
-            company[accompanied] = rig_submit(rig, &f->specs[draw_below(f, SPECS)], &company_got[accompanied]);
+            company[accompanied] =
+                rig_submit(rig, &f->specs[draw_below(f, SPECS)], &company_got[accompanied]);
             accompanied++;
         }
         for (uint32_t i = 0; i < accompanied; i++)
@@ -157,7 +164,8 @@ static void run_schedule(struct field *f, uint64_t seed)
     }
     for (uint32_t i = 0; i < n; i++) {
         char what[96];
-        snprintf(what, sizeof what, "schedule %" PRIu64 " (%s), request %u", seed, f->isa, which[i]);
+        snprintf(what, sizeof what, "schedule %" PRIu64 " (%s), request %u", seed, f->isa,
+                 which[i]);
         rig_outcome_check_equal(&f->alone[which[i]], &got[i], what);
         rig_outcome_release(&got[i]);
     }
@@ -184,9 +192,11 @@ static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char 
     for (uint32_t i = 0; i < n; i++)
         run_schedule(&f, seed + i + 1);
     const struct coverage *c = &f.coverage;
-    printf("%s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64 " copied, %" PRIu64
-           " preemptions, %" PRIu64 " recomputed, %" PRIu64 " requests over several chunks\n",
-           isa, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed, c->long_rows);
+    printf("%s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64
+           " copied, %" PRIu64 " preemptions, %" PRIu64 " recomputed, %" PRIu64
+           " requests over several chunks\n",
+           isa, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed,
+           c->long_rows);
     ck_assert_uint_gt(c->hits, 0);
     ck_assert_uint_gt(c->copied, 0);
     ck_assert_uint_gt(c->preemptions, 0);

@@ -1,7 +1,9 @@
 /* engine_rig.c: steps a scheduler by hand and gathers outputs as the loop thread would.
  *
- * WHY     Schedules must be replayed to the step, which a real engine thread and a real clock do not allow.
- * HOW     The parts are the engine's own (sched/engine_load.h); news are noted in a list and drained after each step.
+ * WHY     Schedules must be replayed to the step, which a real engine thread and a real clock do
+ *         not allow.
+ * HOW     The parts are the engine's own (sched/engine_load.h); news are noted in a list and
+ *         drained after each step.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/engine_rig.h"
@@ -29,9 +31,13 @@ static void on_news(void *user, struct request *request)
 
 struct engine_options rig_options(void)
 {
-    return (struct engine_options){
-        .n_threads = 1, .running_max = 8, .queue_max = 64, .queue_tokens_max = 1u << 20, .prefill_chunk = 64,
-        .cache_bytes = 0, .cache_type = "f16"};
+    return (struct engine_options){.n_threads = 1,
+                                   .running_max = 8,
+                                   .queue_max = 64,
+                                   .queue_tokens_max = 1u << 20,
+                                   .prefill_chunk = 64,
+                                   .cache_bytes = 0,
+                                   .cache_type = "f16"};
 }
 
 struct rig *rig_new(const struct gguf *gguf, const struct engine_options *options)
@@ -60,11 +66,15 @@ struct engine_parts *rig_parts(struct rig *rig)
     return &rig->parts;
 }
 
-struct request *rig_submit(struct rig *rig, const struct rig_spec *spec, struct rig_outcome *outcome)
+struct request *rig_submit(struct rig *rig, const struct rig_spec *spec,
+                           struct rig_outcome *outcome)
 {
-    struct request_params params = {
-        .ids = mem_alloc(spec->n_ids * sizeof *params.ids), .n_ids = spec->n_ids, .max_tokens = spec->max_tokens,
-        .sampling = spec->sampling, .logprobs = spec->logprobs, .prompt_logprobs = spec->prompt_logprobs};
+    struct request_params params = {.ids = mem_alloc(spec->n_ids * sizeof *params.ids),
+                                    .n_ids = spec->n_ids,
+                                    .max_tokens = spec->max_tokens,
+                                    .sampling = spec->sampling,
+                                    .logprobs = spec->logprobs,
+                                    .prompt_logprobs = spec->prompt_logprobs};
     ck_assert_ptr_nonnull(params.ids);
     memcpy(params.ids, spec->ids, spec->n_ids * sizeof *params.ids);
     struct request *request;
@@ -130,16 +140,19 @@ void rig_run(struct rig *rig, uint32_t steps_max)
     }
 }
 
-void rig_outcome_check_equal(const struct rig_outcome *a, const struct rig_outcome *b, const char *what)
+void rig_outcome_check_equal(const struct rig_outcome *a, const struct rig_outcome *b,
+                             const char *what)
 {
     ck_assert_msg(a->is_done && b->is_done, "%s: not done", what);
-    ck_assert_msg(a->reason == b->reason && a->error == b->error, "%s: ends %d/%d and %d/%d", what, (int)a->reason,
-                  (int)a->error, (int)b->reason, (int)b->error);
-    ck_assert_msg(a->n_outputs == b->n_outputs, "%s: %u outputs and %u", what, a->n_outputs, b->n_outputs);
+    ck_assert_msg(a->reason == b->reason && a->error == b->error, "%s: ends %d/%d and %d/%d", what,
+                  (int)a->reason, (int)a->error, (int)b->reason, (int)b->error);
+    ck_assert_msg(a->n_outputs == b->n_outputs, "%s: %u outputs and %u", what, a->n_outputs,
+                  b->n_outputs);
     for (uint32_t i = 0; i < a->n_outputs; i++)
         ck_assert_msg(memcmp(&a->outputs[i], &b->outputs[i], sizeof a->outputs[i]) == 0,
                       "%s: output %u is token %u (%a) and token %u (%a)", what, i, a->outputs[i].id,
-                      (double)a->outputs[i].logprob, b->outputs[i].id, (double)b->outputs[i].logprob);
+                      (double)a->outputs[i].logprob, b->outputs[i].id,
+                      (double)b->outputs[i].logprob);
 }
 
 void rig_outcome_release(struct rig_outcome *o)

@@ -1,4 +1,5 @@
-/* engine_rig.h: an engine's parts without its thread, stepped by a test, and what each request got. */
+/* engine_rig.h: an engine's parts without its thread, stepped by a test, and what each request got.
+ * */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_SUPPORT_ENGINE_RIG_H
 #define FOLDKV_TESTS_SUPPORT_ENGINE_RIG_H
@@ -33,13 +34,16 @@ struct rig *rig_new(const struct gguf *gguf, const struct engine_options *option
 void rig_free(struct rig **rig);
 struct engine_parts *rig_parts(struct rig *rig);
 /* Submits; outcome (zeroed) fills as steps go by, and must outlive the request. */
-struct request *rig_submit(struct rig *rig, const struct rig_spec *spec, struct rig_outcome *outcome);
-/* One step at simulated time; tells the scheduler that it took elapsed_ns. False if there was nothing to do. */
+struct request *rig_submit(struct rig *rig, const struct rig_spec *spec,
+                           struct rig_outcome *outcome);
+/* One step at simulated time; tells the scheduler that it took elapsed_ns. False if there was
+ * nothing to do. */
 bool rig_step(struct rig *rig, uint64_t elapsed_ns);
 /* Steps until nothing is left; fails the test after steps_max. */
 void rig_run(struct rig *rig, uint32_t steps_max);
 /* Fails the test unless both are the same to the byte. */
-void rig_outcome_check_equal(const struct rig_outcome *a, const struct rig_outcome *b, const char *what);
+void rig_outcome_check_equal(const struct rig_outcome *a, const struct rig_outcome *b,
+                             const char *what);
 void rig_outcome_release(struct rig_outcome *outcome);
 /* Options of a small engine: one thread, the best instruction set. */
 struct engine_options rig_options(void);

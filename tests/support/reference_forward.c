@@ -1,7 +1,9 @@
 /* reference_forward.c: the decoder once more, in double and in the plainest way.
  *
- * WHY     The daemon's own parts must not vouch for each other: this shares no arithmetic with them.
- * HOW     Every activation of every position is kept; attention sums over all earlier positions; libm does the rest.
+ * WHY     The daemon's own parts must not vouch for each other: this shares no arithmetic with
+ *         them.
+ * HOW     Every activation of every position is kept; attention sums over all earlier positions;
+ *         libm does the rest.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/reference_forward.h"
@@ -53,8 +55,10 @@ static void rotate(struct forward *f, double *x, uint32_t heads, const struct gr
             double angle = t * pow(l->rope_base, -2.0 * pair / l->rope_dims);
             bool halves = f->model->graph->rope_order == ROPE_HALVES;
             double *at = x + ((size_t)t * heads + head) * l->d_qk;
-            double *a = at + (halves ? pair : 2 * pair), *b = at + (halves ? pair + l->rope_dims / 2 : 2 * pair + 1);
-            double first = *a * cos(angle) - *b * sin(angle), second = *b * cos(angle) + *a * sin(angle);
+            double *a = at + (halves ? pair : 2 * pair),
+                   *b = at + (halves ? pair + l->rope_dims / 2 : 2 * pair + 1);
+            double first = *a * cos(angle) - *b * sin(angle),
+                   second = *b * cos(angle) + *a * sin(angle);
             *a = first;
             *b = second;
         }
@@ -74,7 +78,8 @@ static void attend_row(struct forward *f, const struct graph_layer *l, uint32_t 
         double score = 0.0;
         for (uint32_t i = 0; i < l->d_qk; i++)
             score += q[i] * k[i];
-        double weight = exp(score / sqrt(l->d_qk)); /* scores of small models stay far from overflow */
+        double weight =
+            exp(score / sqrt(l->d_qk)); /* scores of small models stay far from overflow */
         total += weight;
         for (uint32_t i = 0; i < l->d_v; i++)
             o[i] += weight * v[i];
@@ -128,7 +133,8 @@ static void score(struct forward *f, const uint32_t *ids, double *ret_chosen)
     mem_free(logits);
 }
 
-void reference_forward(const struct model *model, const uint32_t *ids, uint32_t n, double *ret_chosen)
+void reference_forward(const struct model *model, const uint32_t *ids, uint32_t n,
+                       double *ret_chosen)
 {
     const struct graph *g = model->graph;
     const struct graph_layer *l = &g->layers[0];
@@ -138,8 +144,14 @@ void reference_forward(const struct model *model, const uint32_t *ids, uint32_t 
         double **where;
         size_t columns;
     } const buffers[] = {
-        {&f.x, g->hidden}, {&f.h, g->hidden}, {&f.q, l->n_query_heads * l->d_qk}, {&f.k, l->n_k_heads * l->d_qk},
-        {&f.v, l->n_v_heads * l->d_v}, {&f.o, l->n_query_heads * l->d_v}, {&f.a, g->ffn}, {&f.b, g->ffn},
+        {&f.x, g->hidden},
+        {&f.h, g->hidden},
+        {&f.q, l->n_query_heads * l->d_qk},
+        {&f.k, l->n_k_heads * l->d_qk},
+        {&f.v, l->n_v_heads * l->d_v},
+        {&f.o, l->n_query_heads * l->d_v},
+        {&f.a, g->ffn},
+        {&f.b, g->ffn},
     };
     f.row = mem_zalloc(widest + l->n_query_heads * l->d_v, sizeof *f.row);
     for (size_t i = 0; i < ARRAY_LEN(buffers); i++) {

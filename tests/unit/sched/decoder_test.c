@@ -48,7 +48,8 @@ static double mean_difference(uint32_t type, const char *cache_type)
 static void check_below(uint32_t type, const char *cache_type, double bound)
 {
     double mean = mean_difference(type, cache_type);
-    printf("ggml type %u, %s K/V: mean difference %.2e (bound %.0e)\n", type, cache_type, mean, bound);
+    printf("ggml type %u, %s K/V: mean difference %.2e (bound %.0e)\n", type, cache_type, mean,
+           bound);
     ck_assert_double_lt(mean, bound);
     ck_assert_double_gt(mean, 0.0);
 }

@@ -1,4 +1,5 @@
-/* doorbell_test.c: no ring is lost, whether it comes before, while or after the waiter falls asleep. */
+/* doorbell_test.c: no ring is lost, whether it comes before, while or after the waiter falls
+ * asleep. */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/doorbell.h"
 

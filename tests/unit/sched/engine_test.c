@@ -53,8 +53,11 @@ static struct engine *start(struct doorbell *bell, uint32_t queue_max, uint64_t 
 
 static struct request *make(uint32_t n_ids, uint32_t max_tokens)
 {
-    struct request_params params = {.ids = mem_zalloc(n_ids, sizeof *params.ids), .n_ids = n_ids,
-                                    .max_tokens = max_tokens, .sampling = {.top_p = 1.0f}, .logprobs = -1};
+    struct request_params params = {.ids = mem_zalloc(n_ids, sizeof *params.ids),
+                                    .n_ids = n_ids,
+                                    .max_tokens = max_tokens,
+                                    .sampling = {.top_p = 1.0f},
+                                    .logprobs = -1};
     for (uint32_t i = 0; i < n_ids; i++)
         params.ids[i] = i % 200;
     struct request *request;

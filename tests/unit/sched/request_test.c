@@ -1,6 +1,7 @@
 /* request_test.c: the output ring, the news word and the states of a request, alone and between two threads. */
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include "config/mem.h"
@@ -324,6 +325,7 @@ START_TEST(two_threads_lose_nothing)
         }
         for (struct request *r; (r = request_queue_pop(pair.ready)) != NULL;)
             n_done += take_one(r, n_seen);
+        sched_yield();
     }
     ck_assert_int_eq(pthread_join(engine, NULL), 0);
     ck_assert_ptr_null(request_queue_pop(pair.ready));

@@ -36,7 +36,11 @@ static void unload(void)
 
 static struct rig_spec greedy(uint32_t n_ids, uint32_t max_tokens)
 {
-    return (struct rig_spec){.ids = ids, .n_ids = n_ids, .max_tokens = max_tokens, .sampling = {.top_p = 1.0f}, .logprobs = -1};
+    return (struct rig_spec){.ids = ids,
+                             .n_ids = n_ids,
+                             .max_tokens = max_tokens,
+                             .sampling = {.top_p = 1.0f},
+                             .logprobs = -1};
 }
 
 static struct engine_stats stats_of(struct rig *rig)
@@ -136,7 +140,8 @@ START_TEST(an_answer_ends_where_the_context_does)
 }
 END_TEST
 
-/* Two requests whose answers need more pages than there are: the younger one gives way and both end as they should. */
+/* Two requests whose answers need more pages than there are: the younger one gives way and both end
+ * as they should. */
 START_TEST(the_oldest_keeps_its_pages)
 {
     struct engine_options o = rig_options();
@@ -197,7 +202,8 @@ START_TEST(a_cancelled_request_gives_its_pages_back_within_a_step)
 }
 END_TEST
 
-/* Token 5's embedding is made NaN: who reads it fails, who shares the batch with it gets what it gets alone. */
+/* Token 5's embedding is made NaN: who reads it fails, who shares the batch with it gets what it
+ * gets alone. */
 START_TEST(a_nan_ends_its_request_alone)
 {
     struct engine_options o = rig_options();
@@ -226,7 +232,8 @@ START_TEST(a_nan_ends_its_request_alone)
     ck_assert_uint_eq(stats_of(rig).numeric_errors, 1);
     ck_assert_uint_eq(stats_of(rig).requests_failed, 1);
     rig_outcome_check_equal(&alone, &beside, "beside a NaN");
-    ck_assert_uint_eq(stats_of(rig).blocks_cached, 1); /* the healthy one's; nothing of the sick one */
+    ck_assert_uint_eq(stats_of(rig).blocks_cached,
+                      1); /* the healthy one's; nothing of the sick one */
     rig_outcome_release(&alone);
     rig_outcome_release(&beside);
     rig_outcome_release(&failed);
@@ -275,7 +282,8 @@ START_TEST(every_allocation_may_fail)
             ck_assert_int_eq(s, OK);
             break;
         }
-        ck_assert_msg(s == STATUS_NO_MEMORY, "call %llu: %s", (unsigned long long)n, status_code(s));
+        ck_assert_msg(s == STATUS_NO_MEMORY, "call %llu: %s", (unsigned long long)n,
+                      status_code(s));
     }
     ck_assert_uint_gt(n, 30);
 }

@@ -14,7 +14,8 @@ static void *publish_rounds(void *arg)
 {
     (void)arg;
     for (uint64_t i = 1; i <= ROUNDS; i++) {
-        struct engine_stats stats = {.requests_admitted = i, .requests_finished = i, .weight_bytes = i};
+        struct engine_stats stats = {
+            .requests_admitted = i, .requests_finished = i, .weight_bytes = i};
         stats_board_publish(&board, &stats);
     }
     return NULL;
