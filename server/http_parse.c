@@ -53,8 +53,9 @@ static int on_target(llhttp_t *llhttp, const char *bytes, size_t len)
 {
     struct http_parse *p = llhttp->data;
     size_t held = strlen(p->head.target);
-    if (len >= sizeof p->head.target - held) {
+    if (p->head.is_target_long || len >= sizeof p->head.target - held) {
         p->head.is_target_long = true;
+        p->head.target[0] = '\0';
         return 0;
     }
     memcpy(p->head.target + held, bytes, len); /* the rest is zero: a target holds no NUL */
@@ -117,6 +118,7 @@ static int on_value(llhttp_t *llhttp, const char *bytes, size_t len)
     const struct header_row *row = &header_rows[p->value_index];
     if (len >= row->size - p->value_len) {
         *(bool *)(void *)head_at(p, row->is_long_offset) = true;
+        *head_at(p, row->value_offset) = '\0'; /* a part of it would depend on how it arrived */
         p->value_index = -1;
         return 0;
     }
@@ -272,6 +274,7 @@ static void split_target(struct http_head *head)
 static void judge_version_and_host(struct http_parse *p)
 {
     struct http_head *h = &p->head;
+    (void)on_version_complete(&p->llhttp); /* a request line without a version has no such event */
     if (h->minor_version == 1 && !h->host.has)
         refuse(p, STATUS_BAD_REQUEST, "host", "HTTP/1.1 needs one Host header");
     if (h->host.is_long || !is_host_text(h->host.text))

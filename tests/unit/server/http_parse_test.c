@@ -108,6 +108,7 @@ static const struct refusal {
      STATUS_BAD_REQUEST},
     {"HTTP/2.0", "GET / HTTP/2.0\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
     {"HTTP/0.9", "GET / HTTP/0.9\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
+    {"no version", "GET /\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
     {"HTTP/1.2", "GET / HTTP/1.2\r\n" HOST "\r\n", STATUS_HTTP_VERSION},
     {"HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", STATUS_HTTP_VERSION},
     {"two empty lines first", "\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n", STATUS_BAD_REQUEST},
