@@ -13,8 +13,9 @@
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
  *
- * The including file defines LANES_x and ATTEND_NAME(op), the enum constants ATTEND_BLOCK_ROWS, ATTEND_STEP_ROWS (of which
- * it is a part) and ATTEND_VECTORS, and ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...). */
+ * The including file defines LANES_x, ATTEND_NAME(op) and ATTEND_SPECIALISED (1: a function a shape; 0: one for all), the enum
+ * constants ATTEND_BLOCK_ROWS, ATTEND_STEP_ROWS, ATTEND_VECTORS, ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, and if specialised
+ * ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTEND_TMPL_H
 #define FOLDKV_KERNELS_ATTEND_TMPL_H
@@ -62,16 +63,16 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
         k[u] = step->k[unit + (uint32_t)u];
         ahead[u] = step->k_ahead[unit + (uint32_t)u];
     }
-#pragma GCC unroll 24
+#pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++)
             s[r][u] = v16_zero();
     const float *q_end = q + step->d_qk;
     size_t at = 0;
 #pragma GCC unroll 1
     for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
             prefetch_line(ahead[u], at * bytes);
             if (type == KV_F32)
@@ -80,21 +81,21 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
             v16 kv[STEP_UNITS];
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
             for (int u = 0; u < units; u++)
                 kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);
-#pragma GCC unroll 24
+#pragma GCC unroll ATTEND_UNROLL_ROWS
             for (int r = 0; r < rows; r++) {
                 v16 qr = v16_set1(q[r * ATTEND_Q_STRIDE + half]);
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
                 for (int u = 0; u < units; u++)
                     s[r][u] = v16_fma(qr, kv[u], s[r][u]);
             }
         }
     }
-#pragma GCC unroll 24
+#pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++)
             v16_store(scores + r * SCORE_STRIDE + ATTEND_UNIT * ((int)unit + u), s[r][u]);
 }
@@ -107,9 +108,9 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
     const size_t bytes = type == KV_F16 ? 2 : 4;
     const uint32_t d_v = step->d_v;
     acc += column;
-#pragma GCC unroll 24
+#pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int j = 0; j < columns; j++)
             a[r][j] = v16_load(acc + (size_t)r * d_v + 16 * j);
 #pragma GCC unroll 1
@@ -123,25 +124,25 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
 #pragma GCC unroll 1
         for (; pt != pt_end; pt++, at += d_v) {
             v16 x[COLUMNS_MAX];
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
             for (int j = 0; j < columns; j++) {
                 x[j] = kv_load(type, v, at + 16 * (size_t)j);
                 if (type == KV_F32 || j % 2 == 0)
                     prefetch_line(ahead, (at + 16 * (size_t)j) * bytes);
             }
-#pragma GCC unroll 24
+#pragma GCC unroll ATTEND_UNROLL_ROWS
             for (int r = 0; r < rows; r++) {
                 v16 pr = v16_set1(pt[r * SCORE_STRIDE]);
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
                 for (int j = 0; j < columns; j++)
                     a[r][j] = v16_fma(pr, x[j], a[r][j]);
             }
         }
     }
     __asm__("" : "+r"(acc)); /* or the addresses of the loads are kept, in vector registers or on the stack */
-#pragma GCC unroll 24
+#pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int j = 0; j < columns; j++)
             v16_store(acc + (size_t)r * d_v + 16 * j, a[r][j]);
 }
@@ -151,15 +152,15 @@ LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, floa
                                  float *acc)
 {
     v16 s[STEP_UNITS];
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
     for (int u = 0; u < units; u++)
         s[u] = v16_load(scores + ATTEND_UNIT * u);
     if (__builtin_expect(n < (uint32_t)(ATTEND_UNIT * units), 0))
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++)
             s[u] = v16_keep(s[u], (int)n - ATTEND_UNIT * u);
     v16 top = s[0];
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
     for (int u = 1; u < units; u++)
         top = v16_max(top, s[u]);
     v16 m_all = v16_set1(*m);
@@ -173,7 +174,7 @@ LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, floa
         for (uint32_t j = 0; j < d_v; j += 16)
             v16_store(acc + j, v16_mul(v16_load(acc + j), c));
     }
-#pragma GCC unroll 4
+#pragma GCC unroll ATTEND_UNROLL_WIDE
     for (int u = 0; u < units; u++) {
         v16 p = v16_exp(v16_sub(s[u], m_all));
         v16_store(scores + ATTEND_UNIT * u, p);
@@ -181,6 +182,8 @@ LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, floa
     }
     v16_store(l, sum);
 }
+
+#if ATTEND_SPECIALISED
 
 #define ATTEND_OUT_OF_LINE static __attribute__((noinline))
 #define ATTEND_FITS(rows, wide) ((rows) * (wide) <= ATTEND_VECTORS || (wide) == 1)
@@ -244,6 +247,8 @@ ATTEND_OUT_OF_LINE void softmax_4(uint32_t n, uint32_t d_v, float *scores, float
 typedef void softmax_fn(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc);
 static softmax_fn *const softmax_table[STEP_UNITS] = {softmax_1, softmax_2, softmax_3, softmax_4};
 
+#endif
+
 /* log2 of the widest shape (1, 2 or 4) that fits rows accumulators each and is no wider than what is left. */
 LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t left)
 {
@@ -257,7 +262,11 @@ static void qk_rows(const enum kv_type type, const struct step *step, uint32_t r
 {
     for (uint32_t u = 0; u < step->n_units;) {
         uint32_t wide = shape_wide(rows, step->n_units - u);
+#if ATTEND_SPECIALISED
         qk_table[type][rows - 1][wide](step, u, q, scores);
+#else
+        attend_qk(type, (int)rows, 1 << wide, step, u, q, scores);
+#endif
         u += 1u << wide;
     }
 }
@@ -267,7 +276,11 @@ static void pv_rows(const enum kv_type type, const struct step *step, uint32_t r
 {
     for (uint32_t column = 0; column < step->d_v;) {
         uint32_t wide = shape_wide(rows, (step->d_v - column) / 16);
+#if ATTEND_SPECIALISED
         pv_table[type][rows - 1][wide](step, first, end, column, p, acc);
+#else
+        attend_pv(type, (int)rows, 1 << wide, step, first, end, column, p, acc);
+#endif
         column += 16u << wide;
     }
 }
@@ -292,12 +305,16 @@ LANES_INLINE uint32_t visible_in(uint32_t tokens, uint32_t t0, uint32_t step_tok
 static void softmax_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0, float *scores,
                          float *l)
 {
-    softmax_fn *softmax = softmax_table[step->n_units - 1];
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
-        if (n > 0)
-            softmax(n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r, l + 16 * r,
-                    tile->acc + (size_t)r * step->d_v);
+        float *acc = tile->acc + (size_t)r * step->d_v;
+        if (n == 0)
+            continue;
+#if ATTEND_SPECIALISED
+        softmax_table[step->n_units - 1](n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r, l + 16 * r, acc);
+#else
+        attend_softmax((int)step->n_units, n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r, l + 16 * r, acc);
+#endif
     }
 }
 
