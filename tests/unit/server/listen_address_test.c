@@ -1,0 +1,71 @@
+/* listen_address_test.c: addresses in and out; what is no address is refused with the value in the text. */
+// SPDX-License-Identifier: Apache-2.0
+#include "server/listen_address.h"
+
+#include "tests/support/suite_run.h"
+
+static const struct {
+    const char *text, *printed; /* NULL: refused */
+} cases[] = {
+    {"127.0.0.1:8080", "127.0.0.1:8080"},
+    {"0.0.0.0:0", "0.0.0.0:0"},
+    {"localhost:1", "127.0.0.1:1"},
+    {"[::1]:65535", "[::1]:65535"},
+    {"[::]:80", "[::]:80"},
+    {"8080", NULL},
+    {":8080", NULL},
+    {"127.0.0.1", NULL},
+    {"127.0.0.1:", NULL},
+    {"127.0.0.1:65536", NULL},
+    {"127.0.0.1:-1", NULL},
+    {"127.0.0.1:+1", NULL},
+    {"127.0.0.1:0x10", NULL},
+    {"127.0.0.1:123456", NULL},
+    {"127.0.0:80", NULL},
+    {"example.org:80", NULL},
+    {"::1:80", NULL},
+    {"[::1:80", NULL},
+    {"[::1]80", NULL},
+    {"[127.0.0.1]:80", NULL},
+    {"[]:80", NULL},
+    {"", NULL},
+};
+
+START_TEST(parses_and_prints)
+{
+    struct sockaddr_storage address;
+    struct why why = {0};
+    char text[LISTEN_ADDRESS_TEXT];
+    enum status s = listen_address_parse(cases[_i].text, &address, &why);
+    if (cases[_i].printed == NULL) {
+        ck_assert_msg(s == STATUS_BAD_OPTION, "'%s' was taken", cases[_i].text);
+        ck_assert_ptr_nonnull(strstr(why.text, cases[_i].text));
+        ck_assert_str_eq(why.field, "server.listen");
+        return;
+    }
+    ck_assert_int_eq(s, OK);
+    listen_address_print(&address, text);
+    ck_assert_str_eq(text, cases[_i].printed);
+}
+END_TEST
+
+START_TEST(a_long_host_is_refused)
+{
+    char text[300];
+    struct sockaddr_storage address;
+    memset(text, '1', sizeof text);
+    memcpy(text + sizeof text - 4, ":80", 4);
+    ck_assert_int_eq(listen_address_parse(text, &address, NULL), STATUS_BAD_OPTION);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("listen_address");
+    TCase *tcase = tcase_create("listen_address");
+    tcase_set_timeout(tcase, 10);
+    tcase_add_loop_test(tcase, parses_and_prints, 0, (int)ARRAY_LEN(cases));
+    tcase_add_test(tcase, a_long_host_is_refused);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
