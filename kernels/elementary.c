@@ -1,10 +1,13 @@
 /* elementary.c: e^x, the natural logarithm, sine and cosine in double precision.
  *
- * WHY     A rotation's angle and a log-probability are part of an answer; libm may give other bits on the next machine.
- * HOW     Each reduces to a small argument exactly or with the rounded-off part carried along, sums a series from its smallest term,
- *         and lets the large exact term come last, so that only that addition's rounding counts. Plain operations: no fused ones, so
- *         every compiler and processor does the same.
- * ALWAYS  (1) n times a part of ln 2 or pi / 2 is exact, but for the last part: the others have 32 bits, n at most 21.
+ * WHY     A rotation's angle and a log-probability are part of an answer; libm may give other bits
+ *         on the next machine.
+ * HOW     Each reduces to a small argument exactly or with the rounded-off part carried along, sums
+ *         a series from its smallest term, and lets the large exact term come last, so that only
+ *         that addition's rounding counts. Plain operations: no fused ones, so every compiler and
+ *         processor does the same.
+ * ALWAYS  (1) n times a part of ln 2 or pi / 2 is exact, but for the last part: the others have 32
+ *         bits, n at most 21.
  * THREAD  any; pure
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -105,9 +108,7 @@ static struct reduced reduce(double x)
 {
     double n = (x * 0x1.45f306dc9c883p-1 + ROUNDER) - ROUNDER;
     double lost = 0.0;
-    double r =
-        x -
-        n * 0x1.921fb544p+0; /* exact: both are multiples of the same small power of two and nearly equal */
+    double r = x - n * 0x1.921fb544p+0; /* exact: nearly equal, on one grid */
     r = subtract(r, n * 0x1.0b4611a6p-34, &lost);
     r = subtract(r, n * 0x1.3198a2ep-69, &lost);
     lost -= n * 0x1.b839a252049c1p-104;

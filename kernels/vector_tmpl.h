@@ -1,10 +1,12 @@
-/* vector_tmpl.h: the element-wise operations and the reading of a row of logits, over lanes.h; included once an instruction set.
+/* vector_tmpl.h: the element-wise operations and the reading of a row of logits, over lanes.h;
+ * included once an instruction set.
  *
- * WHY     Norms, rotations and sampling are little work beside the products, but they stand between them on one thread's path.
- * HOW     Sixteen lanes at a time; a tail goes through a padded array on the stack, so nothing is read past the end and
- *         every element sees the same operations.
- * ALWAYS  (1) Sums run lane i over elements i, i + 16, ..., then v16_fold_add.            rms_norm, logits_weigh
- *         (2) NaN and infinity stick: x * 0 + seen is NaN from the first of them on.      logits_peak
+ * WHY     Norms, rotations and sampling are little work beside the products, but they stand between
+ *         them on one thread's path.
+ * HOW     Sixteen lanes at a time; a tail goes through a padded array on the stack, so nothing is
+ *         read past the end and every element sees the same operations.
+ * ALWAYS  (1) Sums run lane i over elements i, i + 16, ..., then v16_fold_add.  rms_norm, logits_weigh
+ *         (2) NaN and infinity stick: x * 0 + seen is NaN from the first of them on.  logits_peak
  *
  * The includer defines LANES_x and VECTOR_NAME(op). */
 // SPDX-License-Identifier: Apache-2.0
@@ -199,7 +201,7 @@ double VECTOR_NAME(logits_weigh)(const float *logits, uint32_t n, float max, flo
                 v16_store(weights + i, w);
         }
         if (i < end) {
-            /* The lanes above the end are -inf before the scale, so that they weigh exactly 0; 0 * inf cannot come about. */
+            /* The lanes above the end become -inf after the scale, so that they weigh exactly 0. */
             v16 w = v16_exp(v16_keep(v16_mul(v16_sub(load_tail(logits + i, end - i, max), top), by),
                                      (int)(end - i)));
             sum = v16_add(sum, w);

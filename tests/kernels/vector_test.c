@@ -1,7 +1,8 @@
 /* vector_test.c: the element-wise kernels and the reading of logits.
  *
- * HOW     Every case runs once an instruction set of this machine. All memory ends at a guard page, so starts are unaligned
- *         and one element too many is a signal. Each set must give the bits of scalar; scalar is held against double.
+ * HOW     Every case runs once an instruction set of this machine. All memory ends at a guard page,
+ *         so starts are unaligned and one element too many is a signal. Each set must give the bits
+ *         of scalar; scalar is held against double.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
@@ -53,7 +54,8 @@ static bool pick(int isa, struct vector_kernels *ret_kernels)
     return true;
 }
 
-/* An assertion that holds is a write to a pipe; so the loops look first and speak only when there is something to say. */
+/* An assertion that holds is a write to a pipe; so the loops look first and speak only when there
+ * is something to say. */
 static void hold(bool condition, uint32_t at)
 {
     if (!condition)

@@ -1,4 +1,5 @@
-/* elementary_test.c: the double-precision functions against the long double ones of libm, in units in the last place. */
+/* elementary_test.c: the double-precision functions against the long double ones of libm, in units
+ * in the last place. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/elementary.h"
 
@@ -20,7 +21,8 @@ static double ulps(double got, long double want)
     return (double)fabsl(ldexpl((long double)got - want, -step));
 }
 
-/* An assertion that holds is a write to a pipe; so the loops look first and speak only when there is something to say. */
+/* An assertion that holds is a write to a pipe; so the loops look first and speak only when there
+ * is something to say. */
 static void hold(double error, const char *name, double x)
 {
     if (!(error < 2.0))

@@ -91,7 +91,8 @@ START_TEST(best_in_ascending_and_descending_rows)
 }
 END_TEST
 
-/* The row's own certainty is kept to the last bit: a lone token has probability 1, two equals have a half each. */
+/* The row's own certainty is kept to the last bit: a lone token has probability 1, two equals have
+ * a half each. */
 START_TEST(plain_rows_are_exact)
 {
     struct vector_kernels vector = kernels_of(UINT32_MAX);

@@ -1,11 +1,12 @@
-/* philox_test.c: the known answers of the generator's authors, and what a uniform number is made of. */
+/* philox_test.c: the known answers of the generator's authors, and what a uniform number is made
+ * of. */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/philox.h"
 
 #include "config/base.h"
 #include "tests/support/suite_run.h"
 
-/* Random123's known answers for philox4x32 with 10 rounds: nothing, everything, and digits of pi. */
+/* Random123's known answers for philox4x32 with 10 rounds: nothing, everything, digits of pi. */
 static const struct known {
     uint32_t counter[4];
     uint64_t key;

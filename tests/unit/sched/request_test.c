@@ -1,4 +1,5 @@
-/* request_test.c: the output ring, the news word and the states of a request, alone and between two threads. */
+/* request_test.c: the output ring, the news word and the states of a request, alone and between two
+ * threads. */
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
 #include <sched.h>
@@ -67,7 +68,8 @@ static void finish(struct request **request)
     ck_assert_ptr_null(*request);
 }
 
-/* Every logprobs setting, with and without prompt scores, fills the ring to its last slot and reads it back. */
+/* Every logprobs setting, with and without prompt scores, fills the ring to its last slot and reads
+ * it back. */
 START_TEST(ring_gives_back_what_was_pushed)
 {
     int32_t logprobs = _i / 2 - 1;
@@ -252,7 +254,8 @@ static void announce(struct pair *pair, struct request *request, bool is_new)
         ck_assert(request_queue_try_push(pair->ready, request));
 }
 
-/* Plays the engine: gives every request its outputs round by round, ends some early because they were asked to. */
+/* Plays the engine: gives every request its outputs round by round, ends some early because they
+ * were asked to. */
 static void *engine_side(void *arg)
 {
     struct pair *pair = arg;

@@ -1,4 +1,5 @@
-/* sampler_test.c: the sampler against one that sorts everything, and against the probabilities themselves. */
+/* sampler_test.c: the sampler against one that sorts everything, and against the probabilities
+ * themselves. */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/sampler.h"
 
@@ -14,7 +15,8 @@ enum { VOCAB_MOST = 49152 };
 
 static const struct sampling plain = {.temperature = 1.0f, .top_p = 1.0f};
 
-/* Picked once: asking the processor what it is can take longer than a draw. [ISA_COUNT] is the best of all. */
+/* Picked once: asking the processor what it is can take longer than a draw. [ISA_COUNT] is the best
+ * of all. */
 static struct vector_kernels picked[ISA_COUNT + 1];
 
 static void pick_kernels(void)
@@ -243,7 +245,8 @@ START_TEST(filters_cut_where_they_should)
 }
 END_TEST
 
-/* Frequencies against exp() in double: chi square with 39 degrees of freedom stays under 72 but once in a thousand seeds. */
+/* Frequencies against exp() in double: chi square with 39 degrees of freedom stays under 72 but
+ * once in a thousand seeds. */
 START_TEST(frequencies_are_the_probabilities)
 {
     enum { N = 40, DRAWS = 60000 };
