@@ -8,7 +8,8 @@
  *         qk holds rows x units and pv rows x columns of accumulators, at most ATTEND_VECTORS, in registers.
  *         (Widening f16 once a step into f32 scratch, instead of once a block, was slower in every case.)
  *         While qk reads a line of K it asks for the same line of the unit one step ahead, and pv likewise for V: so the
- *         requests to memory are spread evenly over the step.
+ *         requests to memory are spread evenly over the step. They go to the second cache: into the first, they wait for
+ *         its few miss buffers and halve the speed (Zen 4).
  * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V enters nothing.   softmax, pv
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
@@ -74,9 +75,9 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
     for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
-            prefetch_line(ahead[u], at * bytes);
+            prefetch_line_far(ahead[u], at * bytes);
             if (type == KV_F32)
-                prefetch_line(ahead[u], at * bytes + 64);
+                prefetch_line_far(ahead[u], at * bytes + 64);
         }
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
@@ -128,7 +129,7 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
             for (int j = 0; j < columns; j++) {
                 x[j] = kv_load(type, v, at + 16 * (size_t)j);
                 if (type == KV_F32 || j % 2 == 0)
-                    prefetch_line(ahead, (at + 16 * (size_t)j) * bytes);
+                    prefetch_line_far(ahead, (at + 16 * (size_t)j) * bytes);
             }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
             for (int r = 0; r < rows; r++) {
