@@ -7,10 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Integers, because a pointer past the end of an object may not even be formed. */
+/* Into the first-level cache. Integers, because a pointer past the end of an object may not even be formed. */
 static inline __attribute__((always_inline)) void prefetch_line(const void *base, size_t offset)
 {
     __builtin_prefetch((const void *)((uintptr_t)base + offset), 0, 3);
+}
+
+/* Into the second-level cache: keeps the first level's few miss buffers free for what is needed sooner. */
+static inline __attribute__((always_inline)) void prefetch_line_far(const void *base, size_t offset)
+{
+    __builtin_prefetch((const void *)((uintptr_t)base + offset), 0, 2);
 }
 
 #endif
