@@ -76,6 +76,8 @@ static enum status take_text(struct completion *k, uint32_t id)
     text_hold_push(&k->hold, piece.bytes, piece.len, &k->raw);
     if (k->raw.failed)
         return STATUS_NO_MEMORY;
+    if (k->raw.len == 0)
+        return OK; /* a character that is not whole yet */
     k->is_stopped = stop_match_push(k->stops, (struct slice){k->raw.bytes, k->raw.len}, &k->text);
     return k->text.failed ? STATUS_NO_MEMORY : OK;
 }
@@ -87,7 +89,9 @@ static enum status flush_text(struct completion *k)
         return OK;
     byte_buffer_clear(&k->raw);
     text_hold_flush(&k->hold, &k->raw);
-    k->is_stopped = stop_match_push(k->stops, (struct slice){k->raw.bytes, k->raw.len}, &k->text);
+    if (k->raw.len > 0)
+        k->is_stopped =
+            stop_match_push(k->stops, (struct slice){k->raw.bytes, k->raw.len}, &k->text);
     if (!k->is_stopped)
         stop_match_flush(k->stops, &k->text);
     return k->raw.failed || k->text.failed ? STATUS_NO_MEMORY : OK;

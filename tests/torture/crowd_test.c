@@ -138,9 +138,9 @@ START_TEST(full_queue_is_429)
         reply_release(&r);
     }
     free_all(peers, 3);
-    victim_require_service(daemon);
     peer_free(&p);
     victim_require_rest(daemon);
+    victim_require_service(daemon);
     victim_stop(&daemon, descriptors);
 }
 END_TEST
