@@ -2,19 +2,21 @@
  *
  * WHY     One accumulator an output means one chain of fused operations, four cycles a link; so a tile holds many outputs.
  * HOW     A tile is P panels x R activation rows; its accumulators stay in registers while the columns go by. One row takes
- *         ONE_PANELS panels at once, several rows take MANY_PANELS panels and up to MANY_ROWS rows (at most 6).
+ *         as many panels at once as make ONE_BYTES a column, several rows take MANY_PANELS panels and up to MANY_ROWS rows (at most 6).
  *         The last panels and the last rows take narrower tiles of the same operations.
  * ALWAYS  (1) acc = fma(w, x, acc), columns ascending, whatever the tile.   float_tile
  *
- * The includer defines LANES_x, FLOAT_NAME(op), ONE_PANELS, MANY_PANELS and MANY_ROWS. */
+ * The includer defines LANES_x, FLOAT_NAME(op), ONE_BYTES (64 or 128), MANY_PANELS and MANY_ROWS. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_rows.h"
 #include "kernels/lanes.h"
 #include "kernels/prefetch.h"
 
 enum {
-    FLOAT_AHEAD_BYTES = 2048,        /* prefetch distance within each panel */
-    FLOAT_ROWS_BYTES_MAX = 512 << 10 /* activation rows that are walked for every panel: half of a usual L2 */
+    FLOAT_AHEAD_BYTES = 4096, /* prefetch distance within each panel, one row */
+    FLOAT_FAR_BYTES = 8192,   /* several rows: into the second level */
+    FLOAT_ROWS_BYTES_MAX = 512 << 10, /* activation rows that are walked for every panel: half of a usual L2 */
+    PANELS_MAX = 4,
 };
 
 typedef v16 float_load_fn(const char *p);
@@ -57,28 +59,31 @@ LANES_INLINE void float_store(float *out, v16 v, uint32_t outputs)
     memcpy(out, all, outputs * sizeof *out);
 }
 
-/* Once a 64-byte line: asks for the line FLOAT_AHEAD_BYTES on, or as far into this panel's successor in the next tile. */
-LANES_INLINE void float_prefetch(const struct float_tile *t, int panels, size_t at)
+/* Once a 64-byte line: asks for a line further on, or as far into this panel's successor in the next tile. */
+LANES_INLINE void float_prefetch(const struct float_tile *t, int panels, int rows, size_t at)
 {
-    size_t ahead = at + FLOAT_AHEAD_BYTES;
+    size_t ahead = at + (rows == 1 ? FLOAT_AHEAD_BYTES : FLOAT_FAR_BYTES);
     if (ahead >= t->panel_bytes)
         ahead += (size_t)(panels - 1) * t->panel_bytes;
     for (int p = 0; p < panels; p++)
-        prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead);
+        if (rows == 1)
+            prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead);
+        else
+            prefetch_line_far(t->w, (size_t)p * t->panel_bytes + ahead);
 }
 
 LANES_INLINE void float_tile(const struct float_tile *t, const int panels, const int rows,
                              const size_t column_bytes, float_load_fn *load)
 {
-    v16 acc[(ONE_PANELS + MANY_PANELS) * MANY_ROWS];
+    v16 acc[PANELS_MAX * MANY_ROWS];
 #pragma GCC unroll 32
     for (int i = 0; i < panels * rows; i++)
         acc[i] = v16_zero();
     for (size_t c = 0; c < t->n_columns; c++) {
         size_t at = c * column_bytes;
         if (t->stream && at % 64 == 0)
-            float_prefetch(t, panels, at);
-        v16 w[ONE_PANELS + MANY_PANELS];
+            float_prefetch(t, panels, rows, at);
+        v16 w[PANELS_MAX];
 #pragma GCC unroll 8
         for (int p = 0; p < panels; p++)
             w[p] = load(t->w + (size_t)p * t->panel_bytes + at);
@@ -113,17 +118,19 @@ LANES_INLINE void float_tile_of(const struct float_tile *t, const int panels, ui
         float_tile(t, panels, 6, column_bytes, load);
 }
 
-/* All of the activation rows at x, MANY_ROWS at a time, for one strip of panels. */
+/* All of the activation rows at x, in nearly equal tiles, for one strip of panels. */
 LANES_INLINE void float_strip(struct float_tile *t, const int panels, uint32_t rows, const size_t column_bytes,
                               float_load_fn *load)
 {
     const float *x = t->x;
     float *out = t->out;
     t->stream = true;
-    for (uint32_t r = 0; r < rows; r += MANY_ROWS) {
+    uint32_t tiles = (rows + MANY_ROWS - 1) / MANY_ROWS;
+    for (uint32_t r = 0, n; r < rows; r += n, tiles--) {
+        n = (rows - r + tiles - 1) / tiles;
         t->x = x + (size_t)r * t->n_columns;
         t->out = out + (size_t)r * t->out_stride;
-        float_tile_of(t, panels, rows - r < MANY_ROWS ? rows - r : MANY_ROWS, column_bytes, load);
+        float_tile_of(t, panels, n, column_bytes, load);
         t->stream = false;
     }
 }
@@ -132,6 +139,7 @@ LANES_INLINE void float_block(const struct packed_matrix *m, const float *x, uin
                               uint32_t panel_first, uint32_t panel_end, float *out, size_t out_stride,
                               const size_t column_bytes, float_load_fn *load)
 {
+    const int one_panels = ONE_BYTES / (int)column_bytes;
     uint32_t panels = 1;
     for (uint32_t p = panel_first; p < panel_end; p += panels) {
         uint32_t left = panel_end - p;
@@ -144,13 +152,14 @@ LANES_INLINE void float_block(const struct packed_matrix *m, const float *x, uin
             .out = out + (size_t)p * PANEL_ROWS,
             .out_stride = out_stride,
         };
-        panels = rows == 1 && left >= ONE_PANELS ? ONE_PANELS : left >= MANY_PANELS ? MANY_PANELS : 1;
-        if (rows == 1 && panels == ONE_PANELS)
-            float_strip(&t, ONE_PANELS, 1, column_bytes, load);
-        else if (panels == MANY_PANELS)
-            float_strip(&t, MANY_PANELS, rows, column_bytes, load);
-        else
+        panels = rows == 1 ? (uint32_t)one_panels : MANY_PANELS;
+        panels = left < panels ? 1 : panels;
+        if (panels == 1)
             float_strip(&t, 1, rows, column_bytes, load);
+        else if (rows == 1)
+            float_strip(&t, one_panels, 1, column_bytes, load);
+        else
+            float_strip(&t, MANY_PANELS, rows, column_bytes, load);
     }
 }
 

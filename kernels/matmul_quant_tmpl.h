@@ -19,7 +19,9 @@
 enum {
     QUANT_COLUMNS = 32,
     QUANT_AHEAD_BYTES = 3072,
-    QUANT_ROWS_BYTES_MAX = 384 << 10, /* of activations that are walked for every strip */
+    QUANT_FAR_ROWS = 2, /* from here on a block's products take long enough to fetch into the second level, further ahead */
+    QUANT_FAR_BYTES = 6144,
+    QUANT_ROWS_BYTES_MAX = 256 << 10, /* of activations that are walked for every strip */
     SCALE_BYTES = PANEL_ROWS * 2,
 };
 
@@ -51,17 +53,21 @@ QUANT_INLINE size_t quant_values_at(const enum weight_type type)
 }
 
 /* The lines of block b's successor QUANT_AHEAD_BYTES on in each panel; past its end, in the panel that follows the strip. */
-QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, const struct quant_tile *t,
-                                 size_t at)
+QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, const int rows,
+                                 const struct quant_tile *t, size_t at)
 {
-    size_t ahead = at + QUANT_AHEAD_BYTES;
+    const bool far = rows >= QUANT_FAR_ROWS;
+    size_t ahead = at + (far ? QUANT_FAR_BYTES : QUANT_AHEAD_BYTES);
     if (panels > 1 && ahead >= t->panel_bytes)
         ahead += (size_t)(panels - 1) * t->panel_bytes;
 #pragma GCC unroll 2
     for (int p = 0; p < panels; p++)
 #pragma GCC unroll 9
         for (size_t line = 0; line < quant_block_bytes(type); line += 64)
-            prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead + line);
+            if (far)
+                prefetch_line_far(t->w, (size_t)p * t->panel_bytes + ahead + line);
+            else
+                prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead + line);
 }
 
 QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,

@@ -3,6 +3,6 @@
 #define LANES_NEON 1
 #define FLOAT_NAME(op) op##__neon
 
-enum { ONE_PANELS = 4, MANY_PANELS = 2, MANY_ROWS = 2 };
+enum { ONE_BYTES = 128, MANY_PANELS = 2, MANY_ROWS = 2 };
 
 #include "kernels/matmul_float_tmpl.h"

@@ -3,6 +3,6 @@
 #define LANES_SCALAR 1
 #define FLOAT_NAME(op) op##__scalar
 
-enum { ONE_PANELS = 1, MANY_PANELS = 1, MANY_ROWS = 2 };
+enum { ONE_BYTES = 64, MANY_PANELS = 1, MANY_ROWS = 2 };
 
 #include "kernels/matmul_float_tmpl.h"

@@ -3,6 +3,6 @@
 #define LANES_AVX2 1
 #define FLOAT_NAME(op) op##__avx2
 
-enum { ONE_PANELS = 4, MANY_PANELS = 2, MANY_ROWS = 3 };
+enum { ONE_BYTES = 64, MANY_PANELS = 2, MANY_ROWS = 3 };
 
 #include "kernels/matmul_float_tmpl.h"

@@ -3,6 +3,6 @@
 #define LANES_AVX512 1
 #define FLOAT_NAME(op) op##__avx512
 
-enum { ONE_PANELS = 4, MANY_PANELS = 4, MANY_ROWS = 6 };
+enum { ONE_BYTES = 64, MANY_PANELS = 4, MANY_ROWS = 6 };
 
 #include "kernels/matmul_float_tmpl.h"

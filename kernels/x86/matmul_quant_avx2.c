@@ -114,7 +114,7 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, cons
         for (uint32_t b = 0; b < t->n_blocks; b++) {
             const char *block = panel + b * quant_block_bytes(type);
             if (t->stream)
-                quant_prefetch(type, 1, t, (size_t)(block - t->w));
+                quant_prefetch(type, 1, rows, t, (size_t)(block - t->w));
 #pragma GCC unroll 2
             for (int side = 0; side < SIDES; side++) {
                 __m256i w[8];

@@ -109,7 +109,7 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, cons
     for (uint32_t b = 0; b < t->n_blocks; b++) {
         size_t at = b * quant_block_bytes(type);
         if (t->stream)
-            quant_prefetch(type, panels, t, at);
+            quant_prefetch(type, panels, rows, t, at);
         __m512i w[2][8];
         __m512 dw[2], mw[2];
 #pragma GCC unroll 2
