@@ -86,12 +86,10 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
             for (int u = 0; u < units; u++)
                 kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);
 #pragma GCC unroll ATTEND_UNROLL_ROWS
-            for (int r = 0; r < rows; r++) {
-                v16 qr = v16_set1(q[r * ATTEND_Q_STRIDE + half]);
+            for (int r = 0; r < rows; r++)
 #pragma GCC unroll ATTEND_UNROLL_WIDE
                 for (int u = 0; u < units; u++)
-                    s[r][u] = v16_fma(qr, kv[u], s[r][u]);
-            }
+                    s[r][u] = v16_fma_at(q + r * ATTEND_Q_STRIDE + half, kv[u], s[r][u]);
         }
     }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
@@ -132,12 +130,10 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
                     prefetch_line_far(ahead, (at + 16 * (size_t)j) * bytes);
             }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
-            for (int r = 0; r < rows; r++) {
-                v16 pr = v16_set1(pt[r * SCORE_STRIDE]);
+            for (int r = 0; r < rows; r++)
 #pragma GCC unroll ATTEND_UNROLL_WIDE
                 for (int j = 0; j < columns; j++)
-                    a[r][j] = v16_fma(pr, x[j], a[r][j]);
-            }
+                    a[r][j] = v16_fma_at(pt + r * SCORE_STRIDE, x[j], a[r][j]);
         }
     }
     __asm__("" : "+r"(acc)); /* or the addresses of the loads are kept, in vector registers or on the stack */
@@ -250,19 +246,22 @@ static softmax_fn *const softmax_table[STEP_UNITS] = {softmax_1, softmax_2, soft
 
 #endif
 
-/* log2 of the widest shape (1, 2 or 4) that fits rows accumulators each and is no wider than what is left. */
-LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t left)
+/* log2 of the widest shape (1, 2 or 4) of at most vectors accumulators that is no wider than what is left. */
+LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t vectors, uint32_t left)
 {
-    uint32_t log2_wide = rows * 4 <= ATTEND_VECTORS ? 2 : rows * 2 <= ATTEND_VECTORS ? 1 : 0;
+    uint32_t log2_wide = rows * 4 <= vectors ? 2 : rows * 2 <= vectors ? 1 : 0;
     while ((1u << log2_wide) > left)
         log2_wide--;
     return log2_wide;
 }
 
+/* Each unit that qk takes at once is one more stream of addresses, so it takes no more than it needs to hide the latency of
+ * its sums: four for up to two rows, else two. */
 static void qk_rows(const enum kv_type type, const struct step *step, uint32_t rows, const float *q, float *scores)
 {
+    uint32_t vectors = rows > 2 && 2 * rows < ATTEND_VECTORS ? 2 * rows : ATTEND_VECTORS;
     for (uint32_t u = 0; u < step->n_units;) {
-        uint32_t wide = shape_wide(rows, step->n_units - u);
+        uint32_t wide = shape_wide(rows, vectors, step->n_units - u);
 #if ATTEND_SPECIALISED
         qk_table[type][rows - 1][wide](step, u, q, scores);
 #else
@@ -276,7 +275,7 @@ static void pv_rows(const enum kv_type type, const struct step *step, uint32_t r
                     const float *p, float *acc)
 {
     for (uint32_t column = 0; column < step->d_v;) {
-        uint32_t wide = shape_wide(rows, (step->d_v - column) / 16);
+        uint32_t wide = shape_wide(rows, ATTEND_VECTORS, (step->d_v - column) / 16);
 #if ATTEND_SPECIALISED
         pv_table[type][rows - 1][wide](step, first, end, column, p, acc);
 #else

@@ -11,6 +11,7 @@
  *   v16_load_f16(p) v16_store_f16(p, v)   IEEE half, round to nearest even
  *   v16_load_bf16(p)                      bfloat16
  *   v16_fma(a, b, c)                      a * b + c, rounded once
+ *   v16_fma_at(p, b, c)                   *p * b + c in every lane; *p costs no register where a set can do without
  *   v16_add v16_sub v16_mul v16_div v16_sqrt
  *   v16_max(a, b)                         a > b ? a : b  (NaN in either gives b)
  *   v16_keep(v, n)                        lanes 0..n-1 of v, -inf above (n may exceed 16)

@@ -57,6 +57,11 @@ LANES_INLINE v16 v16_fma(v16 a, v16 b, v16 c)
     LANES_EACH(vfmaq_f32(c.val[i], a.val[i], b.val[i]));
 }
 
+LANES_INLINE v16 v16_fma_at(const float *p, v16 b, v16 c)
+{
+    return v16_fma(v16_set1(*p), b, c);
+}
+
 LANES_INLINE v16 v16_add(v16 a, v16 b)
 {
     LANES_EACH(vaddq_f32(a.val[i], b.val[i]));

@@ -62,6 +62,11 @@ LANES_INLINE v16 v16_fma(v16 a, v16 b, v16 c)
     LANES_EACH(fmaf(a.lane[i], b.lane[i], c.lane[i]));
 }
 
+LANES_INLINE v16 v16_fma_at(const float *p, v16 b, v16 c)
+{
+    return v16_fma(v16_set1(*p), b, c);
+}
+
 LANES_INLINE v16 v16_add(v16 a, v16 b)
 {
     LANES_EACH(a.lane[i] + b.lane[i]);

@@ -71,6 +71,11 @@ LANES_INLINE v16 v16_fma(v16 a, v16 b, v16 c)
     LANES_BOTH(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
 }
 
+LANES_INLINE v16 v16_fma_at(const float *p, v16 b, v16 c)
+{
+    return v16_fma(v16_set1(*p), b, c);
+}
+
 LANES_INLINE v16 v16_add(v16 a, v16 b)
 {
     LANES_BOTH(_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi));
