@@ -7,7 +7,7 @@
 #include <math.h>
 
 typedef __m512 v16;
-typedef __m512i v16i;
+typedef __m512 v16i; /* whole numbers, but as floats: v16_exp needs no others */
 
 LANES_INLINE v16 v16_zero(void)
 {
@@ -140,18 +140,18 @@ LANES_INLINE float v16_fold_add(v16 v)
 
 LANES_INLINE v16i v16_round(v16 x)
 {
-    return _mm512_cvtps_epi32(x);
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 LANES_INLINE v16 v16_from_int(v16i n)
 {
-    return _mm512_cvtepi32_ps(n);
+    return n;
 }
 
 LANES_INLINE v16 v16_scale2(v16 p, v16i n)
 {
     /* scalef gives the same bits as adding to the exponent over the range that survives v16_exp_select. */
-    return _mm512_scalef_ps(p, _mm512_cvtepi32_ps(n));
+    return _mm512_scalef_ps(p, n);
 }
 
 LANES_INLINE v16 v16_exp_select(v16 x, v16 y)
