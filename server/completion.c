@@ -54,8 +54,11 @@ static void free_if_over(struct completion *k)
     mem_free(k);
 }
 
+/* A worker that has not begun need not begin. */
 static void cancel(struct completion *k)
 {
+    if (k->is_busy && !k->is_submitted)
+        (void)uv_cancel((uv_req_t *)&k->work);
     if (k->is_submitted && !request_is_done(k->request))
         engine_cancel(k->service->engine, k->request, false);
 }

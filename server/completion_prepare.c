@@ -28,7 +28,8 @@ void completion_prepare(struct completion *k)
 static uint32_t usable_tokens(const struct completion *k)
 {
     uint32_t context = engine_context(k->service->engine), n_ids = (uint32_t)k->ids.count;
-    uint32_t room = n_ids < context ? context - n_ids : 1; /* 1: the engine refuses it, with the numbers */
+    uint32_t room =
+        n_ids < context ? context - n_ids : 1; /* 1: the engine refuses it, with the numbers */
     return k->asked->max_tokens < room ? k->asked->max_tokens : room;
 }
 
@@ -51,11 +52,27 @@ static enum status fill_params(struct completion *k, struct request_params *ret_
     return OK;
 }
 
+/* The prompt as the client gave it, its text or its tokens' bytes, goes out first. */
+static enum status echo_prompt(struct completion *k)
+{
+    const struct completion_request *a = k->asked;
+    if (!a->echo)
+        return OK;
+    if (a->prompt.bytes == NULL)
+        return tokenizer_decode(k->service->tokenizer, a->prompt_ids, a->n_prompt_ids, &k->text,
+                                &k->why);
+    byte_buffer_append(&k->text, a->prompt.bytes, a->prompt.len);
+    return k->text.failed ? STATUS_NO_MEMORY : OK;
+}
+
 /* Everything that can fail for want of memory, before the engine has it. */
 static enum status make_parts(struct completion *k)
 {
-    TRY(stop_match_new(k->asked->stops, k->asked->n_stops, &k->stops));
-    if (k->asked->logprobs >= 0)
+    const struct completion_request *a = k->asked;
+    k->wish = (struct completion_wish){a->stream, a->include_usage, a->continuous_usage};
+    TRY(echo_prompt(k));
+    TRY(stop_match_new(a->stops, a->n_stops, &k->stops));
+    if (a->logprobs >= 0)
         TRY(token_scores_new(k->service->tokenizer, 0, &k->scores));
     struct request_params params;
     TRY(fill_params(k, &params));
@@ -72,6 +89,7 @@ enum status completion_submit(struct completion *k)
         k->request; /* submit takes the pointer it is given; k keeps a loan until done */
     TRY(engine_submit(k->service->engine, &mine, &k->why));
     k->is_submitted = true;
+    completion_request_free(&k->asked);
     k->submitted_ns = uv_hrtime();
     return OK;
 }

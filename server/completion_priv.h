@@ -10,6 +10,10 @@
 
 enum { COMPLETION_MAGIC = 0x636f6d70, COMPLETION_ID_BYTES = 160, COMPLETION_TEXT_MAX = 64 << 20 };
 
+struct completion_wish {
+    bool stream, include_usage, continuous_usage;
+};
+
 struct completion {
     uint32_t magic;
     struct service *service;
@@ -20,7 +24,9 @@ struct completion {
     bool is_submitted; /* the engine had it: request is freed only when done */
 
     struct byte_buffer body;
-    struct completion_request *asked; /* NULL until parsed */
+    struct completion_request
+        *asked;                  /* from parsing to submission: a large body is not kept longer */
+    struct completion_wish wish; /* what of it the answer needs */
     struct token_ids ids;
     enum status status; /* of parsing, encoding, submitting */
     struct why why;
@@ -33,8 +39,7 @@ struct completion {
     struct byte_buffer text;     /* what may go out: all of it, or since the last event */
     bool is_begun;               /* the answer's first byte is out */
     bool is_stopped;             /* a stop string matched */
-    bool is_echoed;
-    bool is_shut_down; /* cancelled because the server ends */
+    bool is_shut_down;           /* cancelled because the server ends */
 
     char id[COMPLETION_ID_BYTES];
     int64_t created_s;

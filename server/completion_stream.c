@@ -49,18 +49,6 @@ static struct reply_head head_of(const struct completion *k)
         .id = k->id, .model = k->service->model_name, .created_s = k->created_s};
 }
 
-/* The prompt as the client gave it: its text, or its tokens' bytes. */
-static enum status echo_prompt(struct completion *k)
-{
-    k->is_echoed = true;
-    if (k->asked->prompt.bytes != NULL) {
-        byte_buffer_append(&k->text, k->asked->prompt.bytes, k->asked->prompt.len);
-        return k->text.failed ? STATUS_NO_MEMORY : OK;
-    }
-    return tokenizer_decode(k->service->tokenizer, k->asked->prompt_ids, k->asked->n_prompt_ids,
-                            &k->text, NULL);
-}
-
 /* Control tokens that did not end the generation have no text. */
 static bool has_text(const struct completion *k, uint32_t id)
 {
@@ -112,8 +100,8 @@ static enum status send_event(struct completion *k, enum finish_reason reason)
     char *json;
     size_t len;
     TRY(take_scores(k, &choice.scores));
-    TRY(completion_reply_chunk(&head, &choice, k->asked->continuous_usage ? &usage : NULL,
-                               k->asked->include_usage, &json, &len));
+    TRY(completion_reply_chunk(&head, &choice, k->wish.continuous_usage ? &usage : NULL,
+                               k->wish.include_usage, &json, &len));
     if (!k->is_begun)
         sse_begin(k->connection);
     k->is_begun = true;
@@ -128,8 +116,6 @@ static enum status take_output(struct completion *k, const struct token_output *
     if (k->connection == NULL || k->is_stopped)
         return OK;
     note_time(k);
-    if (k->asked->echo && !k->is_echoed)
-        TRY(echo_prompt(k));
     if (k->scores != NULL)
         TRY(token_scores_add(k->scores, output));
     if (output->is_prompt)
@@ -139,7 +125,7 @@ static enum status take_output(struct completion *k, const struct token_output *
     if (k->is_stopped)
         engine_cancel(k->service->engine, k->request, true);
     bool has_news = k->text.len > 0 || (k->scores != NULL && token_scores_pending(k->scores) > 0);
-    return k->asked->stream && has_news && !k->is_stopped ? send_event(k, FINISH_NONE) : OK;
+    return k->wish.stream && has_news && !k->is_stopped ? send_event(k, FINISH_NONE) : OK;
 }
 
 static enum status send_last_events(struct completion *k, enum finish_reason reason)
@@ -149,7 +135,7 @@ static enum status send_last_events(struct completion *k, enum finish_reason rea
     char *json;
     size_t len;
     TRY(send_event(k, reason));
-    if (k->asked->include_usage) {
+    if (k->wish.include_usage) {
         TRY(completion_reply_chunk(&head, NULL, &usage, true, &json, &len));
         sse_event(k->connection, json, len);
         mem_free(json);
@@ -197,8 +183,6 @@ static void note_end(struct completion *k, enum finish_reason reason)
 static enum status send_end(struct completion *k)
 {
     enum finish_reason reason = request_finish_reason(k->request);
-    if (k->asked->echo && !k->is_echoed)
-        TRY(echo_prompt(k));
     TRY(flush_text(k));
     if (k->is_stopped)
         reason = FINISH_STOP;
@@ -206,14 +190,14 @@ static enum status send_end(struct completion *k)
         return request_error(k->request);
     if (reason == FINISH_CANCELLED)
         return STATUS_DRAINING; /* its client is still there, so it was the server that ended it */
-    TRY(k->asked->stream ? send_last_events(k, reason) : send_whole(k, reason));
+    TRY(k->wish.stream ? send_last_events(k, reason) : send_whole(k, reason));
     note_end(k, reason);
     return OK;
 }
 
 static bool has_room(const struct completion *k)
 {
-    return k->connection == NULL || !k->asked->stream || connection_has_room(k->connection);
+    return k->connection == NULL || !k->wish.stream || connection_has_room(k->connection);
 }
 
 /* Takes outputs while there is room. True if the ring is empty. */

@@ -89,6 +89,7 @@ void connection_close(struct connection *c)
     struct connection_holder holder = c->holder;
     c->holder = (struct connection_holder){0};
     connection_set_state(c, CONNECTION_CLOSED);
+    connection_uncount_body(c);
     uv_close((uv_handle_t *)&c->tcp, on_close);
     if (holder.on_leave != NULL) {
         c->set->service->stats->clients_left++;

@@ -15,8 +15,10 @@ enum {
     CONNECTION_SEND_BUFFER =
         131072, /* the kernel's part, so that a client that does not read is noticed */
     CONNECTION_LINGER_MS = 1000,
-    CONNECTION_EXTRA = 64,            /* connections over the limit that are being told so */
-    CONNECTION_BODY_GRACE_MS = 5000,  /* before a body's rate is measured */
+    CONNECTION_EXTRA = 64,           /* connections over the limit that are being told so */
+    CONNECTION_BODY_GRACE_MS = 5000, /* before a body's rate is measured */
+    CONNECTION_BODIES_MAX = 32, /* largest bodies that may be held at one time, over all clients */
+    CONNECTION_BODY_SMALL = 65536,    /* this much any client may always send */
     CONNECTION_DISCARD_MAX = 16 << 20 /* bytes thrown away while lingering */
 };
 
@@ -36,6 +38,7 @@ struct connection {
     bool is_parsing; /* connection_parse is on the stack */
     const struct route *route;
     enum status refusal; /* decided at the head, told at the request's end */
+    size_t body_counted; /* in the set's body_bytes, until the answer's end */
 
     struct byte_buffer out;       /* not yet given to libuv */
     struct byte_buffer in_flight; /* libuv has it, with `write` */
@@ -62,6 +65,7 @@ struct connection_set {
         *spare; /* so that a client can be accepted, and told, when memory has run out */
     uv_stream_t *waiting_listener; /* has a client that could not be taken for want of memory */
     uint64_t n_ids;
+    uint64_t body_bytes; /* of all requests that are read or answered */
     char read_buffer[CONNECTION_READ_BYTES];
 };
 
@@ -71,6 +75,8 @@ void connection_close(struct connection *c);
 bool connection_is_open(const struct connection *c);
 
 /* connection_read.c */
+/* The request's body counts no longer. */
+void connection_uncount_body(struct connection *c);
 void connection_read_start(struct connection *c);
 /* Parses what is pending, as far as it may. */
 void connection_parse_pending(struct connection *c);

@@ -85,6 +85,30 @@ static void on_refused(struct connection *c)
     response_error(c, c->parse.status, &c->parse.why);
 }
 
+void connection_uncount_body(struct connection *c)
+{
+    c->set->body_bytes -= c->body_counted;
+    c->body_counted = 0;
+}
+
+/* Counts what the body has grown. False if all bodies together are too much; this one is then refused,
+ * unless it is small: large ones shall not shut others out. */
+static bool count_body(struct connection *c)
+{
+    struct why why = {0};
+    uint64_t most = CONNECTION_BODIES_MAX * c->set->service->options.server_body_bytes_max;
+    if (c->parse.body.room <= c->body_counted)
+        return true;
+    c->set->body_bytes += c->parse.body.room - c->body_counted;
+    c->body_counted = c->parse.body.room;
+    if (c->set->body_bytes <= most || c->parse.body.room <= CONNECTION_BODY_SMALL)
+        return true;
+    c->is_kept = false;
+    (void)why_set(&why, STATUS_UNAVAILABLE, "", "too many large bodies at one time");
+    response_error(c, STATUS_UNAVAILABLE, &why);
+    return false;
+}
+
 /* Parses what it may of bytes; the number used. */
 static size_t parse(struct connection *c, const char *bytes, size_t len)
 {
@@ -98,6 +122,8 @@ static size_t parse(struct connection *c, const char *bytes, size_t len)
         if (c->state == CONNECTION_IDLE && !http_parse_is_idle(&c->parse))
             connection_set_state(c, CONNECTION_HEAD);
         has_more = used < len;
+        if (c->state == CONNECTION_BODY && !count_body(c))
+            break;
         if (event == HTTP_HEAD_IN) {
             on_head(c);
             has_more = true; /* a request without a body is whole without another byte */

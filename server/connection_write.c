@@ -135,6 +135,7 @@ void connection_end(struct connection *c)
     c->holder = (struct connection_holder){0};
     connection_set_state(c, connection_is_kept(c) ? CONNECTION_IDLE : CONNECTION_LINGERING);
     http_parse_clear(&c->parse);
+    connection_uncount_body(c);
     connection_flush(c);
     if (connection_is_open(c))
         connection_shut_if_done(c);

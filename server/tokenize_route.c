@@ -90,7 +90,8 @@ static void on_leave(void *user)
 {
     struct job *job = user;
     ASSERT(job->magic == JOB_MAGIC);
-    job->connection = NULL; /* the worker is still at it; on_worked frees */
+    job->connection = NULL;
+    (void)uv_cancel((uv_req_t *)&job->uv_work); /* begun or not, on_worked comes and frees */
 }
 
 static void work_on_worker(uv_work_t *work)

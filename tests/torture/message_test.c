@@ -111,6 +111,36 @@ START_TEST(client_leaves_while_its_body_is_worked_on)
 }
 END_TEST
 
+/* Forty clients with 8 MiB each: some are told to come later, none harms the others, and memory comes back. */
+START_TEST(all_bodies_together_are_bounded)
+{
+    enum { N = 40, BYTES = 8388600 };
+    begin();
+    struct peer *peers[N];
+    char *bytes = mem_zalloc(1, BYTES);
+    ck_assert_ptr_nonnull(bytes);
+    memset(bytes, ' ', BYTES);
+    int refused = 0;
+    for (size_t i = 0; i < N; i++) {
+        peers[i] = peer_connect(daemon_port(victim));
+        (void)peer_say(peers[i], POST "Content-Length: 8388608\r\n\r\n");
+        (void)peer_send(peers[i], bytes, BYTES);
+    }
+    victim_require_service(victim);
+    for (size_t i = 0; i < N; i++) {
+        struct reply r = {0};
+        if (i >= N - 10)
+            r = peer_reply(peers[i], 10, false);
+        refused += r.status == 503;
+        reply_release(&r);
+        peer_free(&peers[i]);
+    }
+    ck_assert_int_ge(refused, N - 33);
+    mem_free(bytes);
+    end();
+}
+END_TEST
+
 START_TEST(lies_about_length)
 {
     begin();
@@ -256,6 +286,7 @@ int main(void)
     tcase_add_test(tcase, errors_before_and_after_the_first_byte);
     tcase_add_test(tcase, lies_about_length);
     tcase_add_test(tcase, nine_mebibytes_are_413);
+    tcase_add_test(tcase, all_bodies_together_are_bounded);
     tcase_add_test(tcase, eight_mebibytes_are_read);
     tcase_add_test(tcase, client_leaves_while_its_body_is_worked_on);
     tcase_add_test(tcase, pipelining_flood_is_bounded);
