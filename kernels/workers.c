@@ -3,9 +3,12 @@
  * WHY     A decode step has hundreds of barriers with microseconds of work between them: waking a thread through the
  *         system costs more than the work. But with fewer free cores than members the one waited for must get to run.
  * HOW     One counter of arrivals and one phase word. The last to arrive clears the counter and raises the phase; the
- *         others watch the phase: SPINS pauses (about 20 us), then YIELDS calls of sched_yield (at least 200 us), then a
+ *         others watch the phase: SPINS pauses (about 10 us), then YIELDS calls of sched_yield (at least 200 us), then a
  *         futex. A pool with more members than processors starts with the yields. A run is two such barriers, before and
  *         after the function, in which the caller takes part, so the pool needs no other state.
+ *         Two members on one processor wait for each other's spins at every barrier, and a busy system may leave them so. So
+ *         a pool with as many members as there are processors binds each thread it made to a processor of its own. The
+ *         caller is not ours to bind: when it is found on a member's processor, that member moves to the one left over.
  * ALWAYS  (1) The phase rises only when all members have arrived.                      barrier_arrive
  *         (2) Nobody sleeps through a rise: a sleeper counts itself before the futex compares the phase, and the
  *             riser looks at the count after the rise, both in one total order.         sleep_on, barrier_arrive
@@ -26,7 +29,7 @@
 
 #include "config/mem.h"
 
-enum { WORKERS_MAX = 256, SPINS = 1000, YIELDS = 1000 };
+enum { WORKERS_MAX = 256, SPINS = 400, YIELDS = 1000 };
 
 /* Arrivals are written by all while the phase is watched by all, so each has a pair of cache lines of its own. */
 struct workers {
@@ -38,12 +41,14 @@ struct workers {
     workers_fn *fn; /* of the run; written before its first barrier, read after */
     void *arg;
     bool stopping;
+    bool bound; /* each member but the caller to its processor */
     uint32_t n;
     uint32_t spins;
     struct worker {
         struct workers *pool;
         pthread_t thread;
         uint32_t tid;
+        int processor; /* if bound */
     } members[];
 };
 
@@ -117,18 +122,58 @@ static void *worker_main(void *arg)
     }
 }
 
-static uint32_t processors(void)
+/* The processors this process may use; their number. */
+static uint32_t processors(cpu_set_t *ret_set)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
+    CPU_ZERO(ret_set);
+    if (sched_getaffinity(0, sizeof *ret_set, ret_set) != 0)
         return 1;
-    return (uint32_t)CPU_COUNT(&set);
+    return (uint32_t)CPU_COUNT(ret_set);
+}
+
+/* A refusal costs speed only. */
+static void bind_member(const struct worker *member)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)member->processor, &one);
+    (void)pthread_setaffinity_np(member->thread, sizeof one, &one);
+}
+
+/* Gives each member but the caller the processor that is as far in the list of allowed ones. */
+static void bind_all(struct workers *w, const cpu_set_t *allowed)
+{
+    uint32_t tid = 0;
+    for (int i = 0; i < CPU_SETSIZE && tid < w->n; i++)
+        if (CPU_ISSET((size_t)i, allowed))
+            w->members[tid++].processor = i;
+    for (tid = 1; tid < w->n; tid++)
+        bind_member(&w->members[tid]);
+}
+
+/* If the caller runs on a member's processor, the two change places. members[0] is the caller's, which is not bound. */
+static void make_way(struct workers *w)
+{
+    int here = sched_getcpu();
+    if (!w->bound || here < 0 || here == w->members[0].processor)
+        return;
+    for (uint32_t tid = 1; tid < w->n; tid++) {
+        struct worker *member = &w->members[tid];
+        if (member->processor != here)
+            continue;
+        member->processor = w->members[0].processor;
+        w->members[0].processor = here;
+        bind_member(member);
+        return;
+    }
 }
 
 /* Makes the members 1..n-1; returns how many members there are then. Signals are left to the threads that want them. */
 static uint32_t start_members(struct workers *w)
 {
+    cpu_set_t allowed;
+    uint32_t n_processors = processors(&allowed);
+    w->spins = w->n > n_processors ? 0 : SPINS;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -141,6 +186,9 @@ static uint32_t start_members(struct workers *w)
         (void)pthread_setname_np(member->thread, "worker");
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    w->bound = made > 1 && made == w->n && made == n_processors;
+    if (w->bound)
+        bind_all(w, &allowed);
     return made;
 }
 
@@ -163,7 +211,6 @@ enum status workers_new(uint32_t n, struct workers **ret_workers, struct why *re
     if (w == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "server.threads", "no memory for %u workers", n);
     w->n = n;
-    w->spins = n > processors() ? 0 : SPINS;
     uint32_t made = start_members(w);
     if (made < n) {
         stop_members(w, made);
@@ -192,6 +239,7 @@ uint32_t workers_count(const struct workers *workers)
 
 void workers_run(struct workers *workers, workers_fn *fn, void *arg)
 {
+    make_way(workers);
     workers->fn = fn;
     workers->arg = arg;
     workers_barrier(workers);

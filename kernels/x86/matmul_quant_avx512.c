@@ -57,7 +57,7 @@ QUANT_INLINE __m512i starting_sum(const enum weight_type type, const int32_t *su
 
 QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
 {
-    __mmask16 mask = outputs >= PANEL_ROWS ? (__mmask16)0xffff : (__mmask16)((1u << outputs) - 1);
+    __mmask16 mask = (__mmask16)(outputs >= PANEL_ROWS ? 0xffffu : (1u << outputs) - 1);
     _mm512_mask_storeu_ps(out, mask, v);
 }
 
