@@ -47,7 +47,6 @@ static inline uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v)
     return tokens < ATTEND_STEP_MAX ? tokens / ATTEND_UNIT * ATTEND_UNIT : ATTEND_STEP_MAX;
 }
 
-size_t kv_type_bytes(enum kv_type type);
 size_t kv_k_part_bytes(enum kv_type type, uint32_t d_qk); /* of one unit */
 size_t kv_v_part_bytes(enum kv_type type, uint32_t d_v);
 

@@ -20,7 +20,7 @@
 
 enum { HEADS_MAX = 1024, THREADS_MAX = 256, ROWS_LIMIT = 1 << 20, CONTEXT_LIMIT = 1 << 26 };
 
-size_t kv_type_bytes(enum kv_type type)
+static size_t kv_type_bytes(enum kv_type type)
 {
     return type == KV_F16 ? 2 : 4;
 }

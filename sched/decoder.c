@@ -28,7 +28,7 @@ size_t decoder_page_bytes(const struct graph *graph, enum kv_type type)
     return PAGE_UNITS * (kv_k_part_bytes(type, l->d_qk) + kv_v_part_bytes(type, l->d_v));
 }
 
-static enum status take_buffers(struct decoder *d, const struct buffer_row *rows, size_t n)
+static enum status take_buffers(const struct buffer_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t bytes;
@@ -37,7 +37,6 @@ static enum status take_buffers(struct decoder *d, const struct buffer_row *rows
         *rows[i].where = mem_aligned(bytes);
         if (*rows[i].where == NULL)
             return STATUS_NO_MEMORY;
-        d->workspace_bytes += bytes;
     }
     return OK;
 }
@@ -53,7 +52,7 @@ static enum status act_rows_init(struct decoder *d, struct act_rows *act, size_t
         {(void **)&act->scaled_sum, blocks, sizeof(float)},
         {(void **)&act->sum, blocks, sizeof(int32_t)},
     };
-    return take_buffers(d, table, ARRAY_LEN(table));
+    return take_buffers(table, ARRAY_LEN(table));
 }
 
 static void act_rows_release(struct act_rows *act)
@@ -96,7 +95,7 @@ static enum status take_row_buffers(struct decoder *d)
          sizeof(float)},
         {(void **)&d->own_act, workers_count(d->workers), sizeof(struct act_rows)},
     };
-    TRY(take_buffers(d, table, ARRAY_LEN(table)));
+    TRY(take_buffers(table, ARRAY_LEN(table)));
     TRY(act_rows_init(d, &d->hidden_act, rows, g->hidden));
     TRY(act_rows_init(d, &d->attended_act, rows, attended));
     TRY(act_rows_init(d, &d->ffn_act, rows, g->ffn));
@@ -201,11 +200,6 @@ void decoder_free(struct decoder **decoder)
     attention_plan_free(&d->plan);
     mem_free(d);
     *decoder = NULL;
-}
-
-size_t decoder_workspace_bytes(const struct decoder *decoder)
-{
-    return decoder->workspace_bytes + attention_plan_workspace_bytes(decoder->plan);
 }
 
 void decoder_copy_page(const struct decoder *d, uint32_t from_page, uint32_t to_page,

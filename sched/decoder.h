@@ -56,7 +56,5 @@ const float *decoder_logits(struct decoder *decoder, const uint32_t *rows, uint3
 /* Copies the first n_tokens of one page to another, in every layer and head. */
 void decoder_copy_page(const struct decoder *decoder, uint32_t from_page, uint32_t to_page,
                        uint32_t n_tokens);
-/* Bytes of activations and workspace. */
-size_t decoder_workspace_bytes(const struct decoder *decoder);
 
 #endif

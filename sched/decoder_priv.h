@@ -49,11 +49,6 @@ struct decoder {
     const uint32_t *logit_rows;
     uint32_t n_logit_rows;
     enum status attention_status; /* written by worker 0 */
-    size_t workspace_bytes;
 };
-
-/* Quantises columns [first, end) of row r of x[.][n_columns] into act. */
-void act_rows_quantise(const struct decoder *d, const struct act_rows *act, const float *x,
-                       uint32_t r, uint32_t first, uint32_t end);
 
 #endif

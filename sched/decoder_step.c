@@ -54,8 +54,9 @@ static struct activations act_view(const struct act_rows *act, const float *valu
                                 .sum = act->sum};
 }
 
-void act_rows_quantise(const struct decoder *d, const struct act_rows *act, const float *x,
-                       uint32_t r, uint32_t first, uint32_t end)
+/* Quantises columns [first, end) of row r of x[.][n_columns] into act. */
+static void act_rows_quantise(const struct decoder *d, const struct act_rows *act, const float *x,
+                              uint32_t r, uint32_t first, uint32_t end)
 {
     size_t column = (size_t)r * act->n_columns + first;
     size_t block = column / ACT_BLOCK;

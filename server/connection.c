@@ -97,12 +97,6 @@ void connection_close(struct connection *c)
     }
 }
 
-void connection_drop(struct connection *c)
-{
-    c->holder = (struct connection_holder){0};
-    connection_close(c);
-}
-
 /* ---- beginning ---- */
 
 static struct connection *connection_make(struct connection_set *set)
@@ -294,11 +288,6 @@ void connection_set_sweep(struct connection_set *set)
 const struct http_head *connection_head(const struct connection *c)
 {
     return &c->parse.head;
-}
-
-struct slice connection_body(const struct connection *c)
-{
-    return (struct slice){c->parse.body.bytes, c->parse.body.len};
 }
 
 void connection_take_body(struct connection *c, struct byte_buffer *ret_body)

@@ -52,7 +52,6 @@ uint32_t connection_set_count(const struct connection_set *set);
 
 /* The request. Valid from the route's call to connection_end. */
 const struct http_head *connection_head(const struct connection *c);
-struct slice connection_body(const struct connection *c);
 /* The body becomes the caller's, who frees it with byte_buffer_release. */
 void connection_take_body(struct connection *c, struct byte_buffer *ret_body);
 struct service *connection_service(const struct connection *c);
@@ -74,7 +73,5 @@ void connection_end(struct connection *c);
 /* The connection is not kept after this answer. */
 void connection_set_not_kept(struct connection *c);
 bool connection_has_room(const struct connection *c);
-/* Closes without more words, as after an answer that broke half way. on_leave is not called. */
-void connection_drop(struct connection *c);
 
 #endif

@@ -10,7 +10,10 @@
 
 #include "config/mem.h"
 
-const char *json_show(const json_t *value, char ret_text[JSON_SHOWN_BYTES])
+enum { JSON_SHOWN_BYTES = 96 };
+
+/* A value as an error shows it: 3, "abc", an array of 4. Returns ret_text. */
+static const char *json_show(const json_t *value, char ret_text[JSON_SHOWN_BYTES])
 {
     size_t room = JSON_SHOWN_BYTES;
     switch (json_typeof(value)) {

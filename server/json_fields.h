@@ -42,9 +42,6 @@ struct json_field {
 enum status json_fields_read(json_t *object, const struct json_field *fields, size_t n_fields,
                              void *target, struct why *ret_why) MUST_USE;
 
-/* A value as an error shows it: 3, "abc", an array of 4. Returns ret_text. */
-enum { JSON_SHOWN_BYTES = 96 };
-const char *json_show(const json_t *value, char ret_text[JSON_SHOWN_BYTES]);
 /* "NAME: VALUE is not RIGHT". */
 enum status json_refuse(const char *name, const json_t *value, const char *right,
                         struct why *ret_why);
