@@ -41,8 +41,7 @@ static enum status take_buffers(const struct buffer_row *rows, size_t n)
     return OK;
 }
 
-static enum status act_rows_init(struct decoder *d, struct act_rows *act, size_t rows,
-                                 uint32_t columns)
+static enum status act_rows_init(struct act_rows *act, size_t rows, uint32_t columns)
 {
     act->n_columns = columns;
     size_t blocks = rows * (columns / ACT_BLOCK);
@@ -96,11 +95,11 @@ static enum status take_row_buffers(struct decoder *d)
         {(void **)&d->own_act, workers_count(d->workers), sizeof(struct act_rows)},
     };
     TRY(take_buffers(table, ARRAY_LEN(table)));
-    TRY(act_rows_init(d, &d->hidden_act, rows, g->hidden));
-    TRY(act_rows_init(d, &d->attended_act, rows, attended));
-    TRY(act_rows_init(d, &d->ffn_act, rows, g->ffn));
+    TRY(act_rows_init(&d->hidden_act, rows, g->hidden));
+    TRY(act_rows_init(&d->attended_act, rows, attended));
+    TRY(act_rows_init(&d->ffn_act, rows, g->ffn));
     for (uint32_t t = 0; t < workers_count(d->workers); t++)
-        TRY(act_rows_init(d, &d->own_act[t], 1, d->own_columns));
+        TRY(act_rows_init(&d->own_act[t], 1, d->own_columns));
     return OK;
 }
 
