@@ -2,7 +2,7 @@
  *
  * ALWAYS  (1) Every array is taken here; no other call of this folder allocates.      cache_new
  * OWNS    The pool's mapping, all records, the sequences.
- * THREAD  engine; cache_new, cache_touch and cache_free by whoever starts and stops it
+ * THREAD  engine; cache_new and cache_free by whoever starts and stops it, cache_touch by any
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache.h"
@@ -112,9 +112,10 @@ struct cache_memory cache_memory(const struct cache *cache)
     return cache->memory.view;
 }
 
-void cache_touch(const struct cache *cache, uint32_t share, uint32_t n_shares)
+void cache_touch(const struct cache *cache, uint32_t first, uint32_t end, uint32_t share,
+                 uint32_t n_shares)
 {
-    pool_memory_touch(&cache->memory, share, n_shares);
+    pool_memory_touch(&cache->memory, first, end, share, n_shares);
 }
 
 uint32_t cache_blocks_total(const struct cache *cache)

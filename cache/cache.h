@@ -45,9 +45,10 @@ enum status cache_new(const struct cache_shape *shape, struct cache **ret_cache,
 /* Sequences that are still open go with it. */
 void cache_free(struct cache **cache);
 struct cache_memory cache_memory(const struct cache *cache);
-/* Writes into every system page of one of n_shares parts of the pool, before any sequence is
- * opened: threads may do a share each at the same time. */
-void cache_touch(const struct cache *cache, uint32_t share, uint32_t n_shares);
+/* Has the system give the memory of blocks [first, end) now; one of n_shares parts of the work. Any
+ * thread, also while sequences are written and read. */
+void cache_touch(const struct cache *cache, uint32_t first, uint32_t end, uint32_t share,
+                 uint32_t n_shares);
 
 uint32_t cache_blocks_total(const struct cache *cache);
 /* Free and cached blocks: what an append could get. */

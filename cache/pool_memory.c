@@ -1,9 +1,9 @@
 /* Pool memory: the mapping that holds every K/V page.
  *
  * WHY     A sequence's pages are read head by head; head-major order makes consecutive pages of one
- *         head consecutive bytes. Page faults belong before the ready line, not into a request.
- * HOW     One mapping, 2 MiB-aligned, in huge pages where the system gives them. Touching is dealt
- *         out in whole 2 MiB parts.
+ *         head consecutive bytes. Page faults do not belong into a request.
+ * HOW     One mapping, 2 MiB-aligned, in huge pages where the system gives them. Touching populates
+ *         the page tables without writing, so that a thread may do it while pages are in use.
  * ALWAYS  (1) Under the address sanitizer a free page is poisoned, and a red zone follows each
  *             head's pages: otherwise the sanitizer would see one big happy array. Between pages
  *             there is none, since runs of pages are one piece. pool_memory_poison
@@ -11,6 +11,8 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/pool_memory.h"
+
+#include <sys/mman.h>
 
 #include "config/mem.h"
 
@@ -32,7 +34,11 @@
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { RED_ZONE_BYTES = POOL_POISONS ? 4096 : 0, TOUCH_PART = 2 << 20, SYSTEM_PAGE = 4096 };
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; headers may be older than the system */
+#endif
+
+enum { RED_ZONE_BYTES = POOL_POISONS ? 4096 : 0, SYSTEM_PAGE = 4096 };
 
 enum status pool_memory_init(struct pool_memory *memory, uint32_t n_layers, uint32_t n_heads,
                              uint32_t n_pages, size_t page_bytes)
@@ -65,22 +71,18 @@ void pool_memory_release(struct pool_memory *memory)
     *memory = (struct pool_memory){0};
 }
 
-/* Free pages are poisoned, and touching them is right here alone. */
-__attribute__((no_sanitize_address)) static void touch_range(char *base, size_t from, size_t to)
+void pool_memory_touch(const struct pool_memory *memory, uint32_t first, uint32_t end,
+                       uint32_t share, uint32_t n_shares)
 {
-    for (size_t at = from; at < to; at += SYSTEM_PAGE)
-        *(volatile char *)(base + at) = 0;
-}
-
-void pool_memory_touch(const struct pool_memory *memory, uint32_t share, uint32_t n_shares)
-{
-    ASSERT(share < n_shares);
-    size_t n_parts = memory->mapped_bytes / TOUCH_PART;
-    size_t each = n_parts / n_shares,
-           more = n_parts % n_shares; /* the first shares take one more */
-    size_t from = share * each + (share < more ? share : more);
-    size_t to = from + each + (share < more);
-    touch_range(memory->view.base, from * TOUCH_PART, to * TOUCH_PART);
+    const struct cache_memory *view = &memory->view;
+    ASSERT(first <= end && end <= memory->n_pages && share < n_shares);
+    for (size_t i = share; i < (size_t)memory->n_layers * memory->n_heads; i += n_shares) {
+        size_t from = i * view->head_stride + first * view->page_bytes;
+        size_t to = i * view->head_stride + end * view->page_bytes;
+        from -= from % SYSTEM_PAGE;
+        to += (SYSTEM_PAGE - to % SYSTEM_PAGE) % SYSTEM_PAGE;
+        (void)madvise(view->base + from, to - from, MADV_POPULATE_WRITE);
+    }
 }
 
 /* page's bytes in each layer and head, poisoned or not. */

@@ -1,7 +1,7 @@
 /* pool_memory.h: the bytes of the page pool: one mapping, head-major, and how it is strided.
  *
- * Made and freed by one thread while no other uses it; touch may run on several threads at once,
- * each with a share of its own; poison and unpoison are the engine thread's and do something only
+ * Made and freed by one thread while no other uses it; touch may run on any thread at any time
+ * between; poison and unpoison are the engine thread's and do something only
  * in address-sanitized builds. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CACHE_POOL_MEMORY_H
@@ -32,9 +32,12 @@ enum status pool_memory_init(struct pool_memory *memory, uint32_t n_layers, uint
                              uint32_t n_pages, size_t page_bytes) MUST_USE;
 void pool_memory_release(struct pool_memory *memory);
 
-/* Writes into every system page of one of n_shares nearly equal parts, so that no step meets a page
- * fault. */
-void pool_memory_touch(const struct pool_memory *memory, uint32_t share, uint32_t n_shares);
+/* Has the system give the memory of pages [first, end) now, in one of n_shares parts of the layers'
+ * heads, so that no step meets a page fault there. Contents stay as they are, so it may run beside
+ * everything else. Where the system cannot do that, nothing happens: it gives memory when it is
+ * first written. */
+void pool_memory_touch(const struct pool_memory *memory, uint32_t first, uint32_t end,
+                       uint32_t share, uint32_t n_shares);
 
 /* From now on a read or write of this page is reported. */
 void pool_memory_poison(const struct pool_memory *memory, uint32_t page);

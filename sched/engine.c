@@ -22,6 +22,7 @@
 #include "config/mem.h"
 #include "sched/doorbell.h"
 #include "sched/engine_load.h"
+#include "sched/pool_warmer.h"
 #include "sched/request_priv.h"
 #include "sched/request_queue.h"
 #include "sched/stats_board.h"
@@ -33,6 +34,7 @@ enum { UNCOLLECTED_MAX = 4096 };
 
 struct engine {
     struct engine_parts parts;
+    struct pool_warmer *warmer;
     struct engine_options options;
     pthread_t thread;
     bool has_thread;
@@ -77,6 +79,7 @@ static void publish(struct engine *e)
 {
     struct engine_stats stats;
     scheduler_stats(e->parts.scheduler, &stats);
+    stats.blocks_touched = pool_warmer_blocks(e->warmer);
     stats_board_publish(e->board, &stats);
     atomic_store(&e->progress_ns, now_ns());
     if (e->has_news)
@@ -119,6 +122,11 @@ static enum status start(struct engine *e, struct why *ret_why)
     e->board = s == OK ? mem_zalloc(1, sizeof *e->board) : NULL;
     if (e->board == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the engine's queues");
+    uint32_t total = cache_blocks_total(e->parts.cache);
+    uint32_t context = cache_blocks_for(e->parts.context_max);
+    s = pool_warmer_new(e->parts.cache, context < total ? context : total, &e->warmer);
+    if (s != OK)
+        return why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
     publish(e);
     if (pthread_create(&e->thread, NULL, engine_loop, e) != 0)
         return why_set(ret_why, STATUS_UNAVAILABLE, "", "the engine thread could not be made");
@@ -155,6 +163,7 @@ void engine_free(struct engine **engine)
     }
     if (e->has_bell)
         doorbell_release(&e->bell);
+    pool_warmer_free(&e->warmer);
     engine_parts_release(&e->parts);
     request_queue_free(&e->submitted);
     request_queue_free(&e->ready);

@@ -1,6 +1,6 @@
 /* engine_load.c: builds an engine's parts in order, and takes them down in reverse.
  *
- * HOW     kernels -> workers -> model (packed by the workers) -> cache (touched by the workers) ->
+ * HOW     kernels -> workers -> model (packed by the workers) -> cache (its head touched by the workers) ->
  *         decoder -> scheduler. Each needs only those before it.
  * OWNS    All of struct engine_parts.
  * THREAD  The one that calls engine_new; the pool of workers is handed over to the engine thread
@@ -35,10 +35,13 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
     return OK;
 }
 
+/* What one full context needs is there before ready; the rest comes in the background
+ * (pool_warmer.h). */
 static void touch_share(void *arg, uint32_t tid)
 {
     struct engine_parts *p = arg;
-    cache_touch(p->cache, tid, workers_count(p->workers));
+    uint32_t total = cache_blocks_total(p->cache), context = cache_blocks_for(p->context_max);
+    cache_touch(p->cache, 0, context < total ? context : total, tid, workers_count(p->workers));
 }
 
 static enum status make_cache(struct engine_parts *p, const struct engine_options *o,

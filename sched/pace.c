@@ -3,17 +3,34 @@
  * WHY     A prompt row costs a good part of a millisecond of pure arithmetic; a decode step a few
  *         milliseconds of memory reads. A whole prompt in one step would stop every running stream
  *         for seconds.
- * HOW     decode_ns follows steps without prompt rows; row_ns follows what steps with prompt rows
- *         took beyond that, divided by their rows. Means move by an eighth an observation: a
- *         disturbed step is forgotten within a few.
+ * HOW     decode_ns follows steps without prompt rows; unit_ns follows what steps with prompt rows
+ *         took beyond that, divided by their units. Means move by an eighth an observation: a
+ *         disturbed step is forgotten within a few. While prompts keep coming no step is without
+ *         them, so now and then one is made so.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pace.h"
 
-/* Longest step while others decode, as a multiple of a step without prompt rows. */
-#define PACE_STRETCH 3.0
+#include <math.h>
+
+/* Longest step while others decode, as a multiple of a step without prompt rows. A prompt then
+ * takes STRETCH / (STRETCH - 1) times as long as alone. */
+#define PACE_STRETCH 3.2
 #define PACE_WEIGHT 0.125
-enum { PACE_ROWS_MIN = 8 };
+enum {
+    PACE_MIXED_MAX = 32, /* mixed steps before one of decode rows alone */
+    PACE_ROWS_LEARN = 4, /* fewer prompt rows than this say little about a unit */
+};
+
+void pace_init(struct pace *pace, double doubling_tokens)
+{
+    *pace = (struct pace){.doubling_tokens = doubling_tokens};
+}
+
+double pace_row_units(const struct pace *pace, uint32_t position)
+{
+    return 1.0 + position / pace->doubling_tokens;
+}
 
 static void follow(double *mean, double value)
 {
@@ -22,22 +39,32 @@ static void follow(double *mean, double value)
 
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
 {
+    bool is_mixed = step.decode_rows > 0 && step.prefill_rows > 0;
+    pace->mixed_steps = is_mixed ? pace->mixed_steps + 1 : 0;
     if (step.prefill_rows == 0 && step.decode_rows > 0)
         follow(&pace->decode_ns, (double)elapsed_ns);
-    if (step.prefill_rows < PACE_ROWS_MIN)
+    if (step.prefill_rows < PACE_ROWS_LEARN)
         return;
     double beside = step.decode_rows > 0 ? pace->decode_ns : 0.0;
     double left = (double)elapsed_ns - beside;
-    follow(&pace->row_ns, (left > 0.0 ? left : 0.0) / step.prefill_rows);
+    follow(&pace->unit_ns, (left > 0.0 ? left : 0.0) / step.prefill_units);
 }
 
-uint32_t pace_prefill_rows(const struct pace *pace, uint32_t decode_rows, uint32_t rows_max)
+double pace_budget_units(const struct pace *pace, uint32_t decode_rows)
 {
     if (decode_rows == 0)
+        return INFINITY;
+    if (pace->decode_ns == 0.0 || pace->mixed_steps >= PACE_MIXED_MAX)
+        return 0.0;
+    if (pace->unit_ns == 0.0)
+        return PACE_ROWS_LEARN;
+    return (PACE_STRETCH - 1.0) * pace->decode_ns / pace->unit_ns;
+}
+
+uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max)
+{
+    double rows = units / pace_row_units(pace, position);
+    if (rows >= rows_max)
         return rows_max;
-    double rows = pace->row_ns > 0.0 ? (PACE_STRETCH - 1.0) * pace->decode_ns / pace->row_ns : 0.0;
-    uint32_t least = rows_max < PACE_ROWS_MIN ? rows_max : PACE_ROWS_MIN;
-    if (rows < least)
-        return least;
-    return rows > rows_max ? rows_max : (uint32_t)rows;
+    return rows < 1.0 ? 1 : (uint32_t)rows;
 }

@@ -2,7 +2,8 @@
  * notice a long prompt.
  *
  * Only speed depends on it: chunking changes no bit of a result. Times are arguments; nothing here
- * reads a clock. Engine thread. */
+ * reads a clock. Work is counted in units: a prompt row at the start of a context is one, a row
+ * further in is more, by the attention it does. Engine thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_PACE_H
 #define FOLDKV_SCHED_PACE_H
@@ -10,21 +11,29 @@
 #include "config/base.h"
 
 struct pace {
-    double decode_ns; /* a step of decode rows alone; 0: none seen yet */
-    double row_ns;    /* what one prompt row adds; 0: none seen yet */
+    double doubling_tokens; /* the context at which a row costs two units */
+    double decode_ns;       /* a step of decode rows alone; 0: none seen yet */
+    double unit_ns;         /* what one unit adds; 0: none seen yet */
+    uint32_t mixed_steps;   /* steps with both kinds of rows since the last of decode rows alone */
 };
 
 /* What a step was made of. */
 struct pace_step {
     uint32_t decode_rows;
     uint32_t prefill_rows;
+    double prefill_units;
 };
 
+void pace_init(struct pace *pace, double doubling_tokens);
+/* Units of the row at a position. */
+double pace_row_units(const struct pace *pace, uint32_t position);
 /* Learns from a finished step. */
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns);
-/* Prompt rows of the next step, 1..rows_max: as many as keep the step under PACE_STRETCH times a
- * step of decode rows alone, at least PACE_ROWS_MIN (or rows_max where that is less); rows_max if
+/* Units of prompt rows for the next step: as many as keep it under PACE_STRETCH times a step of
+ * decode rows alone. 0: leave prompts out of this one, to see what such a step takes. INFINITY if
  * nothing decodes. */
-uint32_t pace_prefill_rows(const struct pace *pace, uint32_t decode_rows, uint32_t rows_max);
+double pace_budget_units(const struct pace *pace, uint32_t decode_rows);
+/* Rows from position on, 1..rows_max, that fit into units (one always does). */
+uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max);
 
 #endif

@@ -16,6 +16,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/scheduler_priv.h"
 
+#include <math.h>
+
 static uint32_t pending_rows(const struct request *r)
 {
     return request_n_tokens(r) - sequence_length(r->sequence);
@@ -153,26 +155,55 @@ _Static_assert(sizeof(struct page_span) == sizeof(struct page_run) &&
                    offsetof(struct page_span, n_pages) == offsetof(struct page_run, n_pages),
                "cache and kernels describe a run of pages alike");
 
+/* What is left of a step's room for prompt rows. */
+struct prompt_room {
+    uint32_t rows;
+    double units;
+};
+
+static struct prompt_room prompt_room(const struct scheduler *s)
+{
+    double units =
+        s->limits.is_paced ? pace_budget_units(&s->pace, decoding_count(s)) : (double)INFINITY;
+    return (struct prompt_room){units > 0.0 ? s->limits.prefill_chunk : 0, units};
+}
+
+/* Rows that r gets: its one decode row, or as many prompt rows as there is room for. */
+static uint32_t rows_for(const struct scheduler *s, const struct request *r,
+                         const struct prompt_room *room)
+{
+    uint32_t pending = pending_rows(r);
+    if (pending == 1)
+        return 1;
+    uint32_t most = pending < room->rows ? pending : room->rows;
+    if (most == 0 || room->units <= 0.0)
+        return 0;
+    return pace_rows(&s->pace, room->units, sequence_length(r->sequence), most);
+}
+
 void scheduler_plan_rows(struct scheduler *s)
 {
     s->n_rows = 0;
     s->n_sequences = 0;
-    uint32_t budget = s->limits.prefill_chunk;
-    if (s->limits.is_paced)
-        budget = pace_prefill_rows(&s->pace, decoding_count(s), budget);
+    struct prompt_room room = prompt_room(s);
     struct pace_step step = {0};
     for (uint32_t i = 0; i < s->n_running; i++) {
         struct running *run = &s->running[i];
-        uint32_t pending = pending_rows(run->request);
-        uint32_t n = pending == 1 || pending <= budget ? pending : budget;
+        bool is_decode = pending_rows(run->request) == 1;
+        uint32_t n = rows_for(s, run->request, &room);
         run->n_rows = 0;
         if (n == 0 || !reserve(s, i, n))
             continue;
-        bool is_decode = pending == 1;
-        budget -= is_decode ? 0 : n;
-        step.decode_rows += is_decode;
-        step.prefill_rows += is_decode ? 0 : n;
         add_rows(s, run, n);
+        if (is_decode) {
+            step.decode_rows++;
+            continue;
+        }
+        double units = n * pace_row_units(&s->pace, run->first_position + n / 2);
+        step.prefill_rows += n;
+        step.prefill_units += units;
+        room.rows -= n;
+        room.units -= units;
     }
     s->last_step = step;
 }

@@ -28,8 +28,8 @@ START_TEST(the_pool_is_rounded_down_to_whole_blocks)
     ck_assert_uint_eq(cache_blocks_available(cache), cache_blocks_total(cache));
     struct cache_memory memory = cache_memory(cache);
     ck_assert_uint_eq(memory.page_bytes, 128);
-    cache_touch(cache, 0, 2);
-    cache_touch(cache, 1, 2);
+    cache_touch(cache, 0, cache_blocks_total(cache), 0, 2);
+    cache_touch(cache, 0, cache_blocks_total(cache), 1, 2);
     ck_assert_ptr_null(cache_check(cache));
     cache_free(&cache);
     ck_assert_ptr_null(cache);

@@ -44,15 +44,28 @@ END_TEST
 START_TEST(the_shares_touch_all_of_it)
 {
     struct pool_memory memory;
-    ck_assert_int_eq(pool_memory_init(&memory, 1, 1, 11, MEBI), OK);
+    ck_assert_int_eq(pool_memory_init(&memory, 3, 1, 11, MEBI), OK);
     for (uint32_t share = 0; share < (uint32_t)_i; share++)
-        pool_memory_touch(&memory, share, (uint32_t)_i);
-    size_t n = memory.mapped_bytes / SYSTEM_PAGE;
+        pool_memory_touch(&memory, 0, 11, share, (uint32_t)_i);
+    size_t n = memory.view.bytes / SYSTEM_PAGE;
     unsigned char *resident = mem_zalloc(n, 1);
-    ck_assert_int_eq(mincore(memory.view.base, memory.mapped_bytes, resident), 0);
+    ck_assert_int_eq(mincore(memory.view.base, memory.view.bytes, resident), 0);
     for (size_t i = 0; i < n; i++)
         ck_assert_msg(resident[i] & 1, "system page %zu of %zu is not there", i, n);
     mem_free(resident);
+    pool_memory_release(&memory);
+}
+END_TEST
+
+START_TEST(touching_changes_no_byte)
+{
+    struct pool_memory memory;
+    ck_assert_int_eq(pool_memory_init(&memory, 2, 2, 3, MEBI), OK);
+    char *byte = memory.view.base + memory.view.layer_stride + MEBI + 5;
+    pool_memory_unpoison(&memory, 1);
+    *byte = 77;
+    pool_memory_touch(&memory, 0, 3, 0, 1);
+    ck_assert_int_eq(*byte, 77);
     pool_memory_release(&memory);
 }
 END_TEST
@@ -81,6 +94,7 @@ int main(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, pages_of_a_head_follow_each_other_and_heads_do_not_overlap);
     tcase_add_loop_test(tcase, the_shares_touch_all_of_it, 1, 9);
+    tcase_add_test(tcase, touching_changes_no_byte);
     tcase_add_loop_test(tcase, sizes_that_overflow_are_no_memory, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -2,41 +2,83 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pace.h"
 
+#include <math.h>
+
 #include "tests/support/suite_run.h"
 
-START_TEST(whole_chunk_when_nothing_decodes)
+enum { DOUBLING = 800 };
+
+static struct pace fresh(void)
 {
-    struct pace pace = {0};
-    ck_assert_uint_eq(pace_prefill_rows(&pace, 0, 512), 512);
+    struct pace pace;
+    pace_init(&pace, DOUBLING);
+    return pace;
+}
+
+START_TEST(no_bound_when_nothing_decodes)
+{
+    struct pace pace = fresh();
+    ck_assert(isinf(pace_budget_units(&pace, 0)));
+    ck_assert_uint_eq(pace_rows(&pace, INFINITY, 0, 512), 512);
 }
 END_TEST
 
-START_TEST(little_before_anything_is_known)
+START_TEST(the_first_step_beside_decoders_is_theirs)
 {
-    struct pace pace = {0};
-    ck_assert_uint_eq(pace_prefill_rows(&pace, 1, 512), 8);
-    ck_assert_uint_eq(pace_prefill_rows(&pace, 1, 4), 4);
+    struct pace pace = fresh();
+    ck_assert_double_eq(pace_budget_units(&pace, 1), 0.0);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 1}, 3000000);
+    ck_assert_double_gt(pace_budget_units(&pace, 1), 0.0);
 }
 END_TEST
 
-/* 5 ms a decode step and 0.5 ms a prompt row: two decode steps' worth of rows may be added. */
-START_TEST(budget_stretches_a_step_threefold)
+/* 5 ms a decode step and 0.5 ms a unit: 2.2 decode steps' worth of units may be added. */
+START_TEST(the_budget_stretches_a_step)
 {
-    struct pace pace = {0};
+    struct pace pace = fresh();
     for (int i = 0; i < 100; i++) {
         pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
-        pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 40}, 25000000);
+        pace_observe(&pace,
+                     (struct pace_step){.decode_rows = 3, .prefill_rows = 20, .prefill_units = 40},
+                     25000000);
     }
-    ck_assert_uint_eq(pace_prefill_rows(&pace, 3, 512), 20);
-    ck_assert_uint_eq(pace_prefill_rows(&pace, 3, 10), 10);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 3), 22.0, 0.01);
 }
 END_TEST
 
-START_TEST(a_few_rows_teach_nothing_about_a_row)
+START_TEST(rows_deep_in_a_context_cost_more)
 {
-    struct pace pace = {0};
-    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 2}, 9000000);
-    ck_assert_double_eq(pace.row_ns, 0.0);
+    struct pace pace = fresh();
+    ck_assert_uint_eq(pace_rows(&pace, 40.0, 0, 512), 40);
+    ck_assert_uint_eq(pace_rows(&pace, 40.0, DOUBLING, 512), 20);
+    ck_assert_uint_eq(pace_rows(&pace, 40.0, 3 * DOUBLING, 512), 10);
+    ck_assert_uint_eq(pace_rows(&pace, 40.0, 0, 16), 16);
+    ck_assert_uint_eq(pace_rows(&pace, 0.5, 1000000, 16), 1);
+}
+END_TEST
+
+START_TEST(a_long_mixed_stretch_is_broken_to_look)
+{
+    struct pace pace = fresh();
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+    struct pace_step mixed = {.decode_rows = 3, .prefill_rows = 10, .prefill_units = 10};
+    uint32_t n = 0;
+    while (pace_budget_units(&pace, 3) > 0.0 && n < 1000) {
+        pace_observe(&pace, mixed, 10000000);
+        n++;
+    }
+    ck_assert_uint_eq(n, 32);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+    ck_assert_double_gt(pace_budget_units(&pace, 3), 0.0);
+}
+END_TEST
+
+START_TEST(a_few_rows_teach_nothing_about_a_unit)
+{
+    struct pace pace = fresh();
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 2, .prefill_units = 2},
+                 9000000);
+    ck_assert_double_eq(pace.unit_ns, 0.0);
     ck_assert_double_eq(pace.decode_ns, 0.0);
 }
 END_TEST
@@ -45,10 +87,12 @@ int main(void)
 {
     Suite *suite = suite_create("pace");
     TCase *tc = tcase_create("pace");
-    tcase_add_test(tc, whole_chunk_when_nothing_decodes);
-    tcase_add_test(tc, little_before_anything_is_known);
-    tcase_add_test(tc, budget_stretches_a_step_threefold);
-    tcase_add_test(tc, a_few_rows_teach_nothing_about_a_row);
+    tcase_add_test(tc, no_bound_when_nothing_decodes);
+    tcase_add_test(tc, the_first_step_beside_decoders_is_theirs);
+    tcase_add_test(tc, the_budget_stretches_a_step);
+    tcase_add_test(tc, rows_deep_in_a_context_cost_more);
+    tcase_add_test(tc, a_long_mixed_stretch_is_broken_to_look);
+    tcase_add_test(tc, a_few_rows_teach_nothing_about_a_unit);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
