@@ -9,9 +9,9 @@
  *             | norm, gate up, silu | down, add
  *         A step of one row norms and quantises that row on every worker, which saves two barriers
  *         a layer.
- * ALWAYS  (1) No sum is split over workers: the thread count changes no bit.                   
+ * ALWAYS  (1) No sum is split over workers: the thread count changes no bit.
  *         product
- *         (2) K and V are read from pages, after rounding, also those of this very step.        
+ *         (2) K and V are read from pages, after rounding, also those of this very step.
  *         store_rows before attend
  *         (3) All rows of a step pass through the same kernels as a row alone.
  * THREAD  engine and its workers, inside workers_run

@@ -4,7 +4,7 @@
  *         stack whatever the vocabulary. One pass finds the peak and keeps the best few: only a
  *         tile whose greatest value beats the least of them is looked into. A second pass sums the
  *         weights; then logprob = (z - max) - log(sum), in f64, rounded once.
- * ALWAYS  (1) Stretches, tiles and ids ascend: a later equal never displaces an earlier one.    
+ * ALWAYS  (1) Stretches, tiles and ids ascend: a later equal never displaces an earlier one.
  *         best_add
  * THREAD  any
  */

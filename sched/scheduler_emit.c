@@ -5,9 +5,9 @@
  * HOW     Row at position p gives the token at index p + 1: scored if the prompt has it and scores
  *         are asked for, sampled if it is the first unknown one. The workers take rows of logits
  *         each; what they find is pushed in order by the engine thread.
- * ALWAYS  (1) A token is sampled, scored and pushed once, also when its row is computed again.     
+ * ALWAYS  (1) A token is sampled, scored and pushed once, also when its row is computed again.
  *          want_rows
- *         (2) NaN or inf in a row of logits ends that request alone.                               
+ *         (2) NaN or inf in a row of logits ends that request alone.
  *          emit_one
  * THREAD  engine; make_outputs on its workers
  */
