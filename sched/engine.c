@@ -5,7 +5,7 @@
  * HOW     Submissions come over a bounded queue, news go back over another; cancels are a word in
  *         the request. A step, then the queues, then the counters; with nothing to do it sleeps at
  *         a doorbell. The clock is read here and handed down.
- * ALWAYS  (1) A request accepted here is handed back exactly once as done.                    
+ * ALWAYS  (1) A request accepted here is handed back exactly once as done.
  *         engine_next_ready
  *         (2) No more requests are alive than the ready queue has room for, so it never fills.
  *         engine_submit

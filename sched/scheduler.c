@@ -3,12 +3,12 @@
  * HOW     Waiting requests are a list in order of age, preempted ones before younger ones; running
  *         ones an array, oldest first. A step:
  *             end what was cancelled -> admit -> plan rows -> decoder -> commit     scheduler_step
- *             logits -> sample and score -> push -> ends                            
+ *             logits -> sample and score -> push -> ends
  *             scheduler_deliver (scheduler_emit.c)
  * ALWAYS  (1) A request is in exactly one of the lists from scheduler_submit to scheduler_end.
  *         (2) Age decides: no request waits for a younger one's pages (scheduler_batch.c), so there
  *         is always progress.
- *         (3) admitted = finished + aborted + failed + running + waiting.                       
+ *         (3) admitted = finished + aborted + failed + running + waiting.
  *         scheduler_end
  * OWNS    Its arrays. Requests belong to it between submit and end.
  * THREAD  engine
