@@ -451,6 +451,31 @@ START_TEST(infinities_of_later_tokens_reach_no_earlier_row)
 }
 END_TEST
 
+/* Token 0 outweighs all others and its V is 0; theirs underflow to -0, which one more merge would turn into 0. */
+START_TEST(an_empty_chunk_is_not_merged)
+{
+    uint64_t seed = test_seed() + 450;
+    struct paged_spec spec = {.n_query_heads = 2, .n_kv_heads = 1, .d_qk = 16, .d_v = 16, .type = KV_F32, .n_sequences = 1,
+                              .first = {250}, .rows = {12}};
+    struct paged_kv p;
+    struct kernels kernels;
+    kernels_pick(UINT32_MAX, &kernels);
+    paged_kv_init(&p, &spec, &seed);
+    for (uint32_t t = 0; t < 262; t++)
+        plant(&p, t, t == 0 ? 1 : 0, t == 0 ? 0 : -0x1p-149f);
+    for (size_t i = 0; i < p.q_bytes / sizeof(float); i++)
+        p.q[i] = 1;
+    float whole[12 * 2 * 16], single[12 * 2 * 16];
+    paged_kv_stepwise(&p, &kernels, 2, 1, single);
+    ck_assert(float_bits(single[0]) == 0x80000000u);
+    for (uint32_t threads = 1; threads <= 2; threads++) { /* two cut the tile between its chunks */
+        paged_kv_grouped(&p, &kernels, threads, whole);
+        ck_assert_mem_eq(whole, single, sizeof whole);
+    }
+    paged_kv_release(&p);
+}
+END_TEST
+
 START_TEST(a_stale_plan_is_refused_and_touches_nothing)
 {
     uint64_t seed = test_seed() + 500;
@@ -534,6 +559,29 @@ START_TEST(threads_side_by_side_give_the_same_bits)
 }
 END_TEST
 
+START_TEST(one_tile_may_be_cut_by_many_threads)
+{
+    uint64_t seed = test_seed() + 650;
+    struct paged_spec spec = {.n_query_heads = 5, .n_kv_heads = 1, .d_qk = 32, .d_v = 48, .type = KV_F16, .n_sequences = 1,
+                              .first = {3000}, .rows = {3}};
+    struct paged_kv p;
+    struct kernels kernels;
+    kernels_pick(UINT32_MAX, &kernels);
+    paged_kv_init(&p, &spec, &seed);
+    size_t n = paged_kv_out_bytes(&p) / sizeof(float);
+    float *expected = new_floats(n), *found = new_floats(n);
+    paged_kv_owner_map(&p, &kernels, expected);
+    for (uint32_t threads = 1; threads <= 14; threads++) {
+        memset(found, 0xff, n * sizeof *found);
+        paged_kv_grouped(&p, &kernels, threads, found);
+        require_same(found, expected, n, "cut");
+    }
+    mem_free(expected);
+    mem_free(found);
+    paged_kv_release(&p);
+}
+END_TEST
+
 /* ---- the plain definitions ---- */
 
 START_TEST(the_fixture_owns_48_repeats_96_and_grouped_repeats_none)
@@ -584,8 +632,10 @@ int main(void)
     tcase_add_test(tc, diffuse_attention_keeps_its_precision);
     tc = add_case(suite, "limits");
     tcase_add_loop_test(tc, infinities_of_later_tokens_reach_no_earlier_row, 0, 4);
+    tcase_add_test(tc, an_empty_chunk_is_not_merged);
     tcase_add_test(tc, a_stale_plan_is_refused_and_touches_nothing);
     tcase_add_test(tc, threads_side_by_side_give_the_same_bits);
+    tcase_add_test(tc, one_tile_may_be_cut_by_many_threads);
     tcase_add_test(tc, the_fixture_owns_48_repeats_96_and_grouped_repeats_none);
     return suite_run(suite);
 }
