@@ -20,10 +20,10 @@ struct cpuid_row {
 };
 
 static const struct cpuid_row rows[] = {
-    {CPU_FMA, 1, 2, 12, XCR0_YMM},        {CPU_F16C, 1, 2, 29, XCR0_YMM},
-    {CPU_AVX2, 7, 1, 5, XCR0_YMM},        {CPU_AVX512F, 7, 1, 16, XCR0_ZMM},
-    {CPU_AVX512DQ, 7, 1, 17, XCR0_ZMM},   {CPU_AVX512BW, 7, 1, 30, XCR0_ZMM},
-    {CPU_AVX512VL, 7, 1, 31, XCR0_ZMM},   {CPU_AVX512VNNI, 7, 2, 11, XCR0_ZMM},
+    {CPU_FMA, 1, 2, 12, XCR0_YMM},      {CPU_F16C, 1, 2, 29, XCR0_YMM},
+    {CPU_AVX2, 7, 1, 5, XCR0_YMM},      {CPU_AVX512F, 7, 1, 16, XCR0_ZMM},
+    {CPU_AVX512DQ, 7, 1, 17, XCR0_ZMM}, {CPU_AVX512BW, 7, 1, 30, XCR0_ZMM},
+    {CPU_AVX512VL, 7, 1, 31, XCR0_ZMM}, {CPU_AVX512VNNI, 7, 2, 11, XCR0_ZMM},
 };
 
 static uint32_t saved_registers(uint32_t leaf1_ecx)

@@ -15,7 +15,8 @@
 enum {
     FLOAT_AHEAD_BYTES = 4096, /* prefetch distance within each panel, one row */
     FLOAT_FAR_BYTES = 8192,   /* several rows: into the second level */
-    FLOAT_ROWS_BYTES_MAX = 512 << 10, /* activation rows that are walked for every panel: half of a usual L2 */
+    FLOAT_ROWS_BYTES_MAX =
+        512 << 10, /* activation rows that are walked for every panel: half of a usual L2 */
     PANELS_MAX = 4,
 };
 
@@ -38,14 +39,14 @@ LANES_INLINE v16 load_bf16(const char *p)
 
 /* What a tile works on. */
 struct float_tile {
-    const char *w;      /* the first panel */
+    const char *w; /* the first panel */
     size_t panel_bytes;
-    const float *x;     /* the first activation row */
+    const float *x; /* the first activation row */
     uint32_t n_columns;
-    uint32_t outputs;   /* that exist from this panel on; may be less than the panels hold */
+    uint32_t outputs; /* that exist from this panel on; may be less than the panels hold */
     float *out;
     size_t out_stride;
-    bool stream;        /* the weights come from memory: prefetch */
+    bool stream; /* the weights come from memory: prefetch */
 };
 
 LANES_INLINE void float_store(float *out, v16 v, uint32_t outputs)
@@ -97,8 +98,8 @@ LANES_INLINE void float_tile(const struct float_tile *t, const int panels, const
     }
     for (int p = 0; p < panels; p++)
         for (int r = 0; r < rows; r++)
-            float_store(t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS, acc[p * rows + r],
-                        t->outputs - (uint32_t)p * PANEL_ROWS);
+            float_store(t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS,
+                        acc[p * rows + r], t->outputs - (uint32_t)p * PANEL_ROWS);
 }
 
 LANES_INLINE void float_tile_of(const struct float_tile *t, const int panels, uint32_t rows,
@@ -119,8 +120,8 @@ LANES_INLINE void float_tile_of(const struct float_tile *t, const int panels, ui
 }
 
 /* All of the activation rows at x, in nearly equal tiles, for one strip of panels. */
-LANES_INLINE void float_strip(struct float_tile *t, const int panels, uint32_t rows, const size_t column_bytes,
-                              float_load_fn *load)
+LANES_INLINE void float_strip(struct float_tile *t, const int panels, uint32_t rows,
+                              const size_t column_bytes, float_load_fn *load)
 {
     const float *x = t->x;
     float *out = t->out;
@@ -136,8 +137,8 @@ LANES_INLINE void float_strip(struct float_tile *t, const int panels, uint32_t r
 }
 
 LANES_INLINE void float_block(const struct packed_matrix *m, const float *x, uint32_t rows,
-                              uint32_t panel_first, uint32_t panel_end, float *out, size_t out_stride,
-                              const size_t column_bytes, float_load_fn *load)
+                              uint32_t panel_first, uint32_t panel_end, float *out,
+                              size_t out_stride, const size_t column_bytes, float_load_fn *load)
 {
     const int one_panels = ONE_BYTES / (int)column_bytes;
     uint32_t panels = 1;
@@ -163,9 +164,10 @@ LANES_INLINE void float_block(const struct packed_matrix *m, const float *x, uin
     }
 }
 
-LANES_INLINE void float_matmul(const struct packed_matrix *m, const struct activations *x, uint32_t row_first,
-                               uint32_t row_end, uint32_t panel_first, uint32_t panel_end, float *out,
-                               size_t out_stride, const size_t column_bytes, float_load_fn *load)
+LANES_INLINE void float_matmul(const struct packed_matrix *m, const struct activations *x,
+                               uint32_t row_first, uint32_t row_end, uint32_t panel_first,
+                               uint32_t panel_end, float *out, size_t out_stride,
+                               const size_t column_bytes, float_load_fn *load)
 {
     size_t row_bytes = (size_t)m->n_columns * sizeof(float);
     uint32_t fit = (uint32_t)(FLOAT_ROWS_BYTES_MAX / row_bytes);

@@ -19,7 +19,8 @@
 enum {
     QUANT_COLUMNS = 32,
     QUANT_AHEAD_BYTES = 3072,
-    QUANT_FAR_ROWS = 2, /* from here on a block's products take long enough to fetch into the second level, further ahead */
+    QUANT_FAR_ROWS =
+        2, /* from here on a block's products take long enough to fetch into the second level, further ahead */
     QUANT_FAR_BYTES = 6144,
     QUANT_ROWS_BYTES_MAX = 256 << 10, /* of activations that are walked for every strip */
     SCALE_BYTES = PANEL_ROWS * 2,
@@ -101,7 +102,8 @@ QUANT_INLINE void quant_tile_of(const enum weight_type type, const int panels, u
 }
 
 /* Rows [0, rows) of the block for one strip, in nearly equal tiles. */
-QUANT_INLINE void quant_strip(const enum weight_type type, const int panels, uint32_t rows, struct quant_tile t)
+QUANT_INLINE void quant_strip(const enum weight_type type, const int panels, uint32_t rows,
+                              struct quant_tile t)
 {
     const uint32_t most = panels == 1 ? ROWS_ONE : ROWS_TWO;
     uint32_t tiles = (rows + most - 1) / most;
@@ -121,10 +123,12 @@ QUANT_INLINE void quant_strip(const enum weight_type type, const int panels, uin
 
 QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_matrix *m,
                                const struct activations *x, uint32_t row_first, uint32_t row_end,
-                               uint32_t panel_first, uint32_t panel_end, float *out, size_t out_stride)
+                               uint32_t panel_first, uint32_t panel_end, float *out,
+                               size_t out_stride)
 {
     size_t scales = m->n_columns / ACT_BLOCK;
-    size_t row_bytes = m->n_columns + scales * (sizeof *x->scale + sizeof *x->scaled_sum + sizeof *x->sum);
+    size_t row_bytes =
+        m->n_columns + scales * (sizeof *x->scale + sizeof *x->scaled_sum + sizeof *x->sum);
     uint32_t fit = (uint32_t)(QUANT_ROWS_BYTES_MAX / row_bytes);
     uint32_t block = fit < ROWS_ONE ? ROWS_ONE : fit - fit % ROWS_TWO;
     for (uint32_t r = row_first, rows; r < row_end; r += rows) {

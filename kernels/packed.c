@@ -22,7 +22,8 @@ static inline uint32_t block_scales(enum weight_type type)
 }
 
 /* Row r's quantised block into a panel block. */
-static inline void pack_quant(enum weight_type type, const char *source, uint32_t value_bytes, uint32_t r, char *dst)
+static inline void pack_quant(enum weight_type type, const char *source, uint32_t value_bytes,
+                              uint32_t r, char *dst)
 {
     uint32_t scales = block_scales(type);
     for (uint32_t s = 0; s < scales; s++)
@@ -40,8 +41,8 @@ static inline void pack_quant(enum weight_type type, const char *source, uint32_
 
 /* One copy for each type, so that the moves are unrolled: three times as fast. */
 static inline __attribute__((always_inline)) void
-pack_quant_panel(const enum weight_type type, const uint32_t value_bytes, const char *source, size_t row_bytes,
-                 uint32_t rows, uint32_t n_blocks, char *dst)
+pack_quant_panel(const enum weight_type type, const uint32_t value_bytes, const char *source,
+                 size_t row_bytes, uint32_t rows, uint32_t n_blocks, char *dst)
 {
     const size_t source_bytes = value_bytes + block_scales(type) * HALF_BYTES;
     const size_t packed_bytes = source_bytes * PANEL_ROWS;
@@ -55,9 +56,10 @@ pack_quant_panel(const enum weight_type type, const uint32_t value_bytes, const 
 }
 
 /* Float values are moved in squares of 16 rows x 16 columns, so that a cache line is met whole on both sides. */
-static inline __attribute__((always_inline)) void
-pack_float_panel(const size_t value_bytes, const char *source, size_t row_bytes, uint32_t rows, uint32_t n_columns,
-                 char *dst)
+static inline __attribute__((always_inline)) void pack_float_panel(const size_t value_bytes,
+                                                                   const char *source,
+                                                                   size_t row_bytes, uint32_t rows,
+                                                                   uint32_t n_columns, char *dst)
 {
     size_t column_bytes = value_bytes * PANEL_ROWS;
     if (rows < PANEL_ROWS)
@@ -66,13 +68,13 @@ pack_float_panel(const size_t value_bytes, const char *source, size_t row_bytes,
         uint32_t c_end = n_columns - c0 < 16 ? n_columns : c0 + 16;
         for (uint32_t r = 0; r < rows; r++)
             for (uint32_t c = c0; c < c_end; c++)
-                memcpy(dst + c * column_bytes + r * value_bytes, source + r * row_bytes + c * value_bytes,
-                       value_bytes);
+                memcpy(dst + c * column_bytes + r * value_bytes,
+                       source + r * row_bytes + c * value_bytes, value_bytes);
     }
 }
 
-static void pack_panel(enum weight_type type, const char *source, size_t row_bytes, uint32_t rows, uint32_t n_columns,
-                       char *dst)
+static void pack_panel(enum weight_type type, const char *source, size_t row_bytes, uint32_t rows,
+                       uint32_t n_columns, char *dst)
 {
     switch (type) {
     case WEIGHT_Q4_0:
@@ -104,8 +106,8 @@ void packed_pack(enum weight_type type, const void *source, uint32_t n_rows, uin
     for (uint32_t p = panel_first; p < panel_end; p++) {
         uint32_t left = n_rows - p * PANEL_ROWS;
         uint32_t rows = left < PANEL_ROWS ? left : PANEL_ROWS;
-        pack_panel(type, (const char *)source + (size_t)p * PANEL_ROWS * row_bytes, row_bytes, rows, n_columns,
-                   dst + p * panel_bytes);
+        pack_panel(type, (const char *)source + (size_t)p * PANEL_ROWS * row_bytes, row_bytes, rows,
+                   n_columns, dst + p * panel_bytes);
     }
 }
 
@@ -124,7 +126,8 @@ static void unpack_quant(enum weight_type type, const char *block, uint32_t r, f
     const char *quads = block + block_scales(type) * HALF_BYTES * PANEL_ROWS;
     for (uint32_t c = 0; c < BLOCK; c++) {
         uint32_t byte_column = type == WEIGHT_Q8_0 ? c : c % 16;
-        unsigned byte = (unsigned char)quads[(byte_column / QUAD * PANEL_ROWS + r) * QUAD + c % QUAD];
+        unsigned byte =
+            (unsigned char)quads[(byte_column / QUAD * PANEL_ROWS + r) * QUAD + c % QUAD];
         unsigned value = type == WEIGHT_Q8_0 ? byte : c < 16 ? byte & 15u : byte >> 4;
         ret[c] = (float)((int)value - offset) * d;
         if (type == WEIGHT_Q4_1)
@@ -140,7 +143,8 @@ void packed_row(const struct packed_matrix *m, uint32_t row, float *ret_row)
     const struct weight_type_row *t = weight_type_row(m->type);
     if (weight_type_takes_quants(m->type)) {
         for (uint32_t b = 0; b < m->n_columns / BLOCK; b++)
-            unpack_quant(m->type, panel + (size_t)b * t->packed_bytes, r, ret_row + (size_t)b * BLOCK);
+            unpack_quant(m->type, panel + (size_t)b * t->packed_bytes, r,
+                         ret_row + (size_t)b * BLOCK);
         return;
     }
     for (uint32_t c = 0; c < m->n_columns; c++) {

@@ -247,8 +247,8 @@ void workers_run(struct workers *workers, workers_fn *fn, void *arg)
     workers_barrier(workers);
 }
 
-void workers_share(uint32_t n, uint32_t grain, uint32_t tid, uint32_t n_threads, uint32_t *ret_first,
-                   uint32_t *ret_end)
+void workers_share(uint32_t n, uint32_t grain, uint32_t tid, uint32_t n_threads,
+                   uint32_t *ret_first, uint32_t *ret_end)
 {
     ASSERT(grain > 0 && tid < n_threads);
     uint64_t grains = ((uint64_t)n + grain - 1) / grain;

@@ -25,8 +25,8 @@ QUANT_INLINE int32x4_t group_sums(const enum weight_type type, const int8x16_t w
     int32x4_t low = vdupq_n_s32(0), high = low;
     int16x8_t low16 = vdupq_n_s16(0), high16 = low16;
     const int32x4_t quads = vreinterpretq_s32_s8(q);
-    const int32_t quad[4] = {vgetq_lane_s32(quads, 0), vgetq_lane_s32(quads, 1), vgetq_lane_s32(quads, 2),
-                             vgetq_lane_s32(quads, 3)};
+    const int32_t quad[4] = {vgetq_lane_s32(quads, 0), vgetq_lane_s32(quads, 1),
+                             vgetq_lane_s32(quads, 2), vgetq_lane_s32(quads, 3)};
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
         add_quad(w[j], vreinterpret_s8_s32(vdup_n_s32(quad[j])), &low16, &high16);

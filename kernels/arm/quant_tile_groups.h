@@ -32,8 +32,9 @@ QUANT_INLINE float32x4_t load_scale(const char *p)
 }
 
 /* One block of one activation row for four weight rows. */
-QUANT_INLINE float32x4_t row_block(const enum weight_type type, const struct quant_tile *t, int r, uint32_t b,
-                                   const int8x16_t w[8], float32x4_t dw, float32x4_t mw, float32x4_t acc)
+QUANT_INLINE float32x4_t row_block(const enum weight_type type, const struct quant_tile *t, int r,
+                                   uint32_t b, const int8x16_t w[8], float32x4_t dw, float32x4_t mw,
+                                   float32x4_t acc)
 {
     const int8_t *q = t->q + (size_t)r * t->q_stride + (size_t)b * QUANT_COLUMNS;
     size_t s = (size_t)r * t->scale_stride + 2 * (size_t)b;
@@ -77,7 +78,8 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, cons
                 int8x16_t w[8];
                 load_group(type, block + quant_values_at(type) + g * GROUP_ROWS * 4, w);
                 float32x4_t dw = load_scale(block + g * GROUP_ROWS * 2);
-                float32x4_t mw = type == WEIGHT_Q4_1 ? load_scale(block + SCALE_BYTES + g * GROUP_ROWS * 2) : dw;
+                float32x4_t mw =
+                    type == WEIGHT_Q4_1 ? load_scale(block + SCALE_BYTES + g * GROUP_ROWS * 2) : dw;
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++)
                     acc[r][g] = row_block(type, t, r, b, w, dw, mw, acc[r][g]);

@@ -6,7 +6,8 @@
 
 #include "kernels/quantise_scale.h"
 
-void quantise__neon(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum, int32_t *sum)
+void quantise__neon(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum,
+                    int32_t *sum)
 {
     for (uint32_t b = 0; b < n / ACT_BLOCK; b++, x += ACT_BLOCK, quants += ACT_BLOCK) {
         uint32x4_t greatest = vdupq_n_u32(0);
@@ -17,7 +18,8 @@ void quantise__neon(const float *x, uint32_t n, int8_t *quants, float *scale, fl
         struct quantise_scale s = quantise_scale(vmaxvq_u32(greatest));
         int32x4_t q[4], total = vdupq_n_s32(0);
         for (int i = 0; i < 4; i++) {
-            q[i] = s.flat ? vdupq_n_s32(0) : vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 4 * i), s.inverse));
+            q[i] = s.flat ? vdupq_n_s32(0)
+                          : vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 4 * i), s.inverse));
             total = vaddq_s32(total, q[i]);
         }
         int16x8_t low = vcombine_s16(vmovn_s32(q[0]), vmovn_s32(q[1]));

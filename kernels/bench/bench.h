@@ -8,12 +8,12 @@
 #include "kernels/kernel.h"
 
 struct bench_options {
-    uint32_t n_threads;   /* 1..256 */
-    const char *isa;      /* NULL or "": the best */
-    uint32_t n_columns;   /* of a weight matrix; 0: 2048 */
-    uint32_t n_rows;      /* 0: 4096 */
-    size_t bytes;         /* distinct weights; 0: 1 GiB for gemv, 128 MiB for gemm */
-    uint32_t rounds;      /* 0: 9 */
+    uint32_t n_threads; /* 1..256 */
+    const char *isa;    /* NULL or "": the best */
+    uint32_t n_columns; /* of a weight matrix; 0: 2048 */
+    uint32_t n_rows;    /* 0: 4096 */
+    size_t bytes;       /* distinct weights; 0: 1 GiB for gemv, 128 MiB for gemm */
+    uint32_t rounds;    /* 0: 9 */
 };
 
 /* Fills in defaults, checks ranges and picks the kernels; BAD_OPTION names the field. */
@@ -22,8 +22,10 @@ enum status bench_options_complete(const struct bench_options *given, size_t byt
                                    struct why *ret_why) MUST_USE;
 
 /* One activation row with each weight type, as percent of the read limit measured in the same rounds. */
-enum status bench_gemv(const struct bench_options *options, FILE *out, bool json, struct why *ret_why) MUST_USE;
+enum status bench_gemv(const struct bench_options *options, FILE *out, bool json,
+                       struct why *ret_why) MUST_USE;
 /* 1 to 512 activation rows with each weight type, GFLOP/s. */
-enum status bench_gemm(const struct bench_options *options, FILE *out, bool json, struct why *ret_why) MUST_USE;
+enum status bench_gemm(const struct bench_options *options, FILE *out, bool json,
+                       struct why *ret_why) MUST_USE;
 
 #endif

@@ -53,8 +53,8 @@ static double timed_pass(const struct bench_bandwidth *b, size_t ahead)
     return bench_time_s() - start;
 }
 
-void bench_bandwidth_init(struct bench_bandwidth *b, struct workers *workers, enum isa isa, const char *base,
-                          size_t bytes)
+void bench_bandwidth_init(struct bench_bandwidth *b, struct workers *workers, enum isa isa,
+                          const char *base, size_t bytes)
 {
     *b = (struct bench_bandwidth){.workers = workers, .isa = isa, .base = base, .bytes = bytes};
 }

@@ -22,8 +22,8 @@ struct bench_bandwidth {
     double prefetched_s[BENCH_ROUNDS_MAX];
 };
 
-void bench_bandwidth_init(struct bench_bandwidth *b, struct workers *workers, enum isa isa, const char *base,
-                          size_t bytes);
+void bench_bandwidth_init(struct bench_bandwidth *b, struct workers *workers, enum isa isa,
+                          const char *base, size_t bytes);
 /* Reads the buffer twice, once each way, all threads together; at most BENCH_ROUNDS_MAX times. */
 void bench_bandwidth_round(struct bench_bandwidth *b);
 /* Bytes a second by the better median. */

@@ -37,29 +37,33 @@ static double measure(struct bench_product *p, uint32_t n, uint32_t rounds)
 static void print_head(FILE *out, bool json, const struct bench_options *o, enum isa isa)
 {
     if (json) {
-        fprintf(out, "{\"bench\": \"gemm\", \"threads\": %u, \"isa\": \"%s\", \"columns\": %u, \"rows\": %u, \"results\": [",
+        fprintf(out,
+                "{\"bench\": \"gemm\", \"threads\": %u, \"isa\": \"%s\", \"columns\": %u, "
+                "\"rows\": %u, \"results\": [",
                 o->n_threads, isa_name(isa), o->n_columns, o->n_rows);
         return;
     }
-    fprintf(out, "GFLOP/s by activation rows, %u columns x %u rows, %u threads, %s\n      ", o->n_columns, o->n_rows,
-            o->n_threads, isa_name(isa));
+    fprintf(out, "GFLOP/s by activation rows, %u columns x %u rows, %u threads, %s\n      ",
+            o->n_columns, o->n_rows, o->n_threads, isa_name(isa));
     for (size_t i = 0; i < ARRAY_LEN(batches); i++)
         fprintf(out, " %7u", batches[i]);
     fprintf(out, "\n");
 }
 
-static enum status measure_type(const struct bench_options *o, struct workers *workers, const struct kernels *kernels,
-                                enum weight_type type, FILE *out, bool json, struct why *ret_why)
+static enum status measure_type(const struct bench_options *o, struct workers *workers,
+                                const struct kernels *kernels, enum weight_type type, FILE *out,
+                                bool json, struct why *ret_why)
 {
     struct bench_product p;
-    TRY(bench_product_init(&p, workers, kernels, type, o->n_rows, o->n_columns, o->bytes, BATCH_MAX, ret_why));
+    TRY(bench_product_init(&p, workers, kernels, type, o->n_rows, o->n_columns, o->bytes, BATCH_MAX,
+                           ret_why));
     if (!json)
         fprintf(out, "%-6s", weight_type_name(type));
     for (size_t i = 0; i < ARRAY_LEN(batches); i++) {
         double gflops = measure(&p, batches[i], o->rounds) * 1e-9;
         if (json)
-            fprintf(out, "%s{\"type\": \"%s\", \"n\": %u, \"gflops\": %.1f}", type == 0 && i == 0 ? "" : ", ",
-                    weight_type_name(type), batches[i], gflops);
+            fprintf(out, "%s{\"type\": \"%s\", \"n\": %u, \"gflops\": %.1f}",
+                    type == 0 && i == 0 ? "" : ", ", weight_type_name(type), batches[i], gflops);
         else
             fprintf(out, " %7.1f", gflops);
         fflush(out);
@@ -70,7 +74,8 @@ static enum status measure_type(const struct bench_options *o, struct workers *w
     return OK;
 }
 
-enum status bench_gemm(const struct bench_options *options, FILE *out, bool json, struct why *ret_why)
+enum status bench_gemm(const struct bench_options *options, FILE *out, bool json,
+                       struct why *ret_why)
 {
     struct bench_options o;
     struct kernels kernels;

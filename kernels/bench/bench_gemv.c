@@ -15,11 +15,13 @@ struct gemv_result {
     double limit;
 };
 
-static enum status measure(const struct bench_options *o, struct workers *workers, const struct kernels *kernels,
-                           enum weight_type type, struct gemv_result *ret, struct why *ret_why)
+static enum status measure(const struct bench_options *o, struct workers *workers,
+                           const struct kernels *kernels, enum weight_type type,
+                           struct gemv_result *ret, struct why *ret_why)
 {
     struct bench_product p;
-    TRY(bench_product_init(&p, workers, kernels, type, o->n_rows, o->n_columns, o->bytes, 1, ret_why));
+    TRY(bench_product_init(&p, workers, kernels, type, o->n_rows, o->n_columns, o->bytes, 1,
+                           ret_why));
     struct bench_bandwidth b;
     bench_bandwidth_init(&b, workers, kernels->isa, p.memory, p.memory_bytes);
     double seconds[BENCH_ROUNDS_MAX];
@@ -34,20 +36,24 @@ static enum status measure(const struct bench_options *o, struct workers *worker
     return OK;
 }
 
-static void print(FILE *out, bool json, bool first, enum weight_type type, const struct gemv_result *r)
+static void print(FILE *out, bool json, bool first, enum weight_type type,
+                  const struct gemv_result *r)
 {
     const char *name = weight_type_name(type);
     double percent = 100 * r->product / r->limit;
     if (json)
-        fprintf(out, "%s{\"type\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f, \"percent\": %.1f}",
-                first ? "" : ", ", name, r->product * 1e-9, r->limit * 1e-9, percent);
+        fprintf(
+            out,
+            "%s{\"type\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f, \"percent\": %.1f}",
+            first ? "" : ", ", name, r->product * 1e-9, r->limit * 1e-9, percent);
     else
-        fprintf(out, "%-6s %8.2f GB/s   read limit %8.2f GB/s   %5.1f %%\n", name, r->product * 1e-9,
-                r->limit * 1e-9, percent);
+        fprintf(out, "%-6s %8.2f GB/s   read limit %8.2f GB/s   %5.1f %%\n", name,
+                r->product * 1e-9, r->limit * 1e-9, percent);
     fflush(out);
 }
 
-enum status bench_gemv(const struct bench_options *options, FILE *out, bool json, struct why *ret_why)
+enum status bench_gemv(const struct bench_options *options, FILE *out, bool json,
+                       struct why *ret_why)
 {
     struct bench_options o;
     struct kernels kernels;
@@ -55,11 +61,14 @@ enum status bench_gemv(const struct bench_options *options, FILE *out, bool json
     TRY(bench_options_complete(options, (size_t)1 << 30, &o, &kernels, ret_why));
     TRY(workers_new(o.n_threads, &workers, ret_why));
     if (json)
-        fprintf(out, "{\"bench\": \"gemv\", \"threads\": %u, \"isa\": \"%s\", \"columns\": %u, \"rows\": %u, \"results\": [",
+        fprintf(out,
+                "{\"bench\": \"gemv\", \"threads\": %u, \"isa\": \"%s\", \"columns\": %u, "
+                "\"rows\": %u, \"results\": [",
                 o.n_threads, isa_name(kernels.isa), o.n_columns, o.n_rows);
     else
-        fprintf(out, "one activation row, %u columns x %u rows, %zu MiB of weights, %u threads, %s\n", o.n_columns,
-                o.n_rows, o.bytes >> 20, o.n_threads, isa_name(kernels.isa));
+        fprintf(out,
+                "one activation row, %u columns x %u rows, %zu MiB of weights, %u threads, %s\n",
+                o.n_columns, o.n_rows, o.bytes >> 20, o.n_threads, isa_name(kernels.isa));
     enum status s = OK;
     for (int type = 0; type < WEIGHT_TYPE_COUNT && s == OK; type++) {
         struct gemv_result r;

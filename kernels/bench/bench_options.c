@@ -19,7 +19,8 @@ static enum status check_range(const char *field, uint64_t value, uint64_t least
 }
 
 enum status bench_options_complete(const struct bench_options *given, size_t bytes_default,
-                                   struct bench_options *ret, struct kernels *ret_kernels, struct why *ret_why)
+                                   struct bench_options *ret, struct kernels *ret_kernels,
+                                   struct why *ret_why)
 {
     *ret = *given;
     ret->n_columns = given->n_columns ? given->n_columns : COLUMNS;
@@ -32,7 +33,8 @@ enum status bench_options_complete(const struct bench_options *given, size_t byt
     TRY(check_range("columns", ret->n_columns, 1, SIZE_LIMIT, ret_why));
     TRY(check_range("bytes", ret->bytes, 1, (uint64_t)64 << 30, ret_why));
     if (ret->n_columns % 32 != 0)
-        return why_set(ret_why, STATUS_BAD_OPTION, "columns", "columns: %u is not a multiple of 32", ret->n_columns);
+        return why_set(ret_why, STATUS_BAD_OPTION, "columns", "columns: %u is not a multiple of 32",
+                       ret->n_columns);
     if (given->isa != NULL && given->isa[0] != '\0')
         return kernels_pick_named(given->isa, ret_kernels, ret_why);
     kernels_pick(UINT32_MAX, ret_kernels);

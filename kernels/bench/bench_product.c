@@ -64,8 +64,8 @@ static enum status fill_activations(struct bench_product *p, uint32_t n)
     p->scaled_sum = mem_aligned(scales * sizeof *p->scaled_sum);
     p->sum = mem_aligned(scales * sizeof *p->sum);
     p->out = mem_aligned((size_t)n * p->matrix.n_rows * sizeof *p->out);
-    if (p->values == NULL || p->quants == NULL || p->scale == NULL || p->scaled_sum == NULL || p->sum == NULL ||
-        p->out == NULL)
+    if (p->values == NULL || p->quants == NULL || p->scale == NULL || p->scaled_sum == NULL ||
+        p->sum == NULL || p->out == NULL)
         return STATUS_NO_MEMORY;
     uint64_t state = 2;
     for (size_t i = 0; i < (size_t)n * columns; i++)
@@ -75,16 +75,20 @@ static enum status fill_activations(struct bench_product *p, uint32_t n)
     return OK;
 }
 
-enum status bench_product_init(struct bench_product *p, struct workers *workers, const struct kernels *kernels,
-                               enum weight_type type, uint32_t n_rows, uint32_t n_columns, size_t bytes,
-                               uint32_t n_max, struct why *ret_why)
+enum status bench_product_init(struct bench_product *p, struct workers *workers,
+                               const struct kernels *kernels, enum weight_type type,
+                               uint32_t n_rows, uint32_t n_columns, size_t bytes, uint32_t n_max,
+                               struct why *ret_why)
 {
     size_t panel_bytes = packed_panel_bytes(type, n_columns);
     size_t matrix_bytes = panel_bytes * packed_panels(n_rows);
     *p = (struct bench_product){
         .workers = workers,
         .kernels = kernels,
-        .matrix = {.type = type, .n_rows = n_rows, .n_columns = n_columns, .panel_bytes = panel_bytes},
+        .matrix = {.type = type,
+                   .n_rows = n_rows,
+                   .n_columns = n_columns,
+                   .panel_bytes = panel_bytes},
         .matrix_bytes = matrix_bytes,
         .n_matrices = (uint32_t)((bytes + matrix_bytes - 1) / matrix_bytes),
     };

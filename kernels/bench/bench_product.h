@@ -8,9 +8,9 @@
 #include "kernels/workers.h"
 
 struct bench_product {
-    struct workers *workers; /* a loan */
+    struct workers *workers;       /* a loan */
     const struct kernels *kernels; /* a loan */
-    char *memory; /* n_matrices matrices, one behind the other */
+    char *memory;                  /* n_matrices matrices, one behind the other */
     size_t memory_bytes;
     struct packed_matrix matrix; /* the first */
     size_t matrix_bytes;
@@ -26,9 +26,10 @@ struct bench_product {
 };
 
 /* Matrices that together hold at least bytes; at most n_max activation rows. NO_MEMORY leaves nothing behind. */
-enum status bench_product_init(struct bench_product *p, struct workers *workers, const struct kernels *kernels,
-                               enum weight_type type, uint32_t n_rows, uint32_t n_columns, size_t bytes,
-                               uint32_t n_max, struct why *ret_why) MUST_USE;
+enum status bench_product_init(struct bench_product *p, struct workers *workers,
+                               const struct kernels *kernels, enum weight_type type,
+                               uint32_t n_rows, uint32_t n_columns, size_t bytes, uint32_t n_max,
+                               struct why *ret_why) MUST_USE;
 void bench_product_release(struct bench_product *p);
 /* All matrices times n activation rows; seconds. */
 double bench_product_pass(struct bench_product *p, uint32_t n);

@@ -42,8 +42,8 @@ static inline int32_t half_sum(enum weight_type type, const char *quads, uint32_
     return s;
 }
 
-static inline void one_block(enum weight_type type, const char *block, const int8_t *q, const float *d,
-                             const float *ds, float *acc)
+static inline void one_block(enum weight_type type, const char *block, const int8_t *q,
+                             const float *d, const float *ds, float *acc)
 {
     const char *quads = block + SCALE_BYTES * (type == WEIGHT_Q4_1 ? 2 : 1);
     for (uint32_t r = 0; r < PANEL_ROWS; r++) {
@@ -56,8 +56,9 @@ static inline void one_block(enum weight_type type, const char *block, const int
 }
 
 static inline __attribute__((always_inline)) void
-quant_matmul(enum weight_type type, const struct packed_matrix *m, const struct activations *x, uint32_t row_first,
-             uint32_t row_end, uint32_t panel_first, uint32_t panel_end, float *out, size_t out_stride)
+quant_matmul(enum weight_type type, const struct packed_matrix *m, const struct activations *x,
+             uint32_t row_first, uint32_t row_end, uint32_t panel_first, uint32_t panel_end,
+             float *out, size_t out_stride)
 {
     size_t scales = m->n_columns / ACT_BLOCK;
     for (uint32_t p = panel_first; p < panel_end; p++) {
@@ -66,8 +67,10 @@ quant_matmul(enum weight_type type, const struct packed_matrix *m, const struct 
         for (uint32_t row = row_first; row < row_end; row++) {
             float acc[PANEL_ROWS] = {0};
             for (uint32_t b = 0; b < m->n_columns / BLOCK; b++)
-                one_block(type, panel + b * block_bytes(type), x->quants + (size_t)row * m->n_columns + b * BLOCK,
-                          x->scale + row * scales + 2 * b, x->scaled_sum + row * scales + 2 * b, acc);
+                one_block(type, panel + b * block_bytes(type),
+                          x->quants + (size_t)row * m->n_columns + b * BLOCK,
+                          x->scale + row * scales + 2 * b, x->scaled_sum + row * scales + 2 * b,
+                          acc);
             memcpy(out + row * out_stride + (size_t)p * PANEL_ROWS, acc,
                    (left < PANEL_ROWS ? left : PANEL_ROWS) * sizeof acc[0]);
         }

@@ -6,7 +6,8 @@
 
 #include "kernels/quantise_scale.h"
 
-void quantise__scalar(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum, int32_t *sum)
+void quantise__scalar(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum,
+                      int32_t *sum)
 {
     for (uint32_t b = 0; b < n / ACT_BLOCK; b++, x += ACT_BLOCK, quants += ACT_BLOCK) {
         uint32_t amax_bits = 0;

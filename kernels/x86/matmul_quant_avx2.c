@@ -24,8 +24,8 @@ QUANT_INLINE void load_side(const enum weight_type type, const char *values, __m
         const __m256i flip = _mm256_set1_epi8((char)0x80);
 #pragma GCC unroll 8
         for (int j = 0; j < 8; j++)
-            w[j] = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(values + QUAD_BYTES * j)),
-                                    flip);
+            w[j] = _mm256_xor_si256(
+                _mm256_loadu_si256((const __m256i *)(const void *)(values + QUAD_BYTES * j)), flip);
         return;
     }
     const __m256i low = _mm256_set1_epi8(15);
@@ -51,7 +51,8 @@ QUANT_INLINE __m256i broadcast_quad(const int8_t *q)
 }
 
 /* Eight sums over one half: w holds its four quads. */
-QUANT_INLINE __m256i half_sums(const enum weight_type type, const __m256i *w, const int8_t *q, int32_t q_sum)
+QUANT_INLINE __m256i half_sums(const enum weight_type type, const __m256i *w, const int8_t *q,
+                               int32_t q_sum)
 {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i sums = _mm256_setzero_si256();
@@ -59,7 +60,8 @@ QUANT_INLINE __m256i half_sums(const enum weight_type type, const __m256i *w, co
     for (int j = 0; j < 4; j++) {
         __m256i quad = broadcast_quad(q + 4 * j);
         if (type == WEIGHT_Q8_0) {
-            __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w[j]), _mm256_sign_epi8(quad, w[j]));
+            __m256i pairs =
+                _mm256_maddubs_epi16(_mm256_abs_epi8(w[j]), _mm256_sign_epi8(quad, w[j]));
             sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, ones));
         } else {
             sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(w[j], quad));
@@ -72,8 +74,8 @@ QUANT_INLINE __m256i half_sums(const enum weight_type type, const __m256i *w, co
 }
 
 /* One block of one activation row for eight weight rows. */
-QUANT_INLINE __m256 row_block(const enum weight_type type, const struct quant_tile *t, int r, uint32_t b,
-                              const __m256i w[8], __m256 dw, __m256 mw, __m256 acc)
+QUANT_INLINE __m256 row_block(const enum weight_type type, const struct quant_tile *t, int r,
+                              uint32_t b, const __m256i w[8], __m256 dw, __m256 mw, __m256 acc)
 {
     const int8_t *q = t->q + (size_t)r * t->q_stride + (size_t)b * QUANT_COLUMNS;
     size_t s = (size_t)r * t->scale_stride + 2 * (size_t)b;
@@ -120,7 +122,9 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, cons
                 __m256i w[8];
                 load_side(type, block + quant_values_at(type) + side * SIDE_ROWS * 4, w);
                 __m256 dw = load_scale(block + side * SIDE_ROWS * 2);
-                __m256 mw = type == WEIGHT_Q4_1 ? load_scale(block + SCALE_BYTES + side * SIDE_ROWS * 2) : dw;
+                __m256 mw = type == WEIGHT_Q4_1
+                                ? load_scale(block + SCALE_BYTES + side * SIDE_ROWS * 2)
+                                : dw;
 #pragma GCC unroll 12
                 for (int r = 0; r < rows; r++)
                     acc[r][side] = row_block(type, t, r, b, w, dw, mw, acc[r][side]);

@@ -52,7 +52,8 @@ QUANT_INLINE __m512i starting_sum(const enum weight_type type, const int32_t *su
     if (type == WEIGHT_Q4_1)
         return _mm512_setzero_si512();
     const unsigned shift = type == WEIGHT_Q8_0 ? 7 : 3;
-    return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(_mm512_set1_epi32(*sum), shift));
+    return _mm512_sub_epi32(_mm512_setzero_si512(),
+                            _mm512_slli_epi32(_mm512_set1_epi32(*sum), shift));
 }
 
 QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
@@ -62,8 +63,9 @@ QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
 }
 
 /* One activation row's block for every panel of the tile: acc += its products. */
-QUANT_INLINE void row_block(const enum weight_type type, const int panels, const struct quant_tile *t, int r,
-                            uint32_t b, __m512i w[2][8], const __m512 dw[2], const __m512 mw[2], __m512 acc[2])
+QUANT_INLINE void row_block(const enum weight_type type, const int panels,
+                            const struct quant_tile *t, int r, uint32_t b, __m512i w[2][8],
+                            const __m512 dw[2], const __m512 mw[2], __m512 acc[2])
 {
     const int8_t *q = t->q + (size_t)r * t->q_stride + (size_t)b * QUANT_COLUMNS;
     size_t s = (size_t)r * t->scale_stride + 2 * (size_t)b;
@@ -75,7 +77,8 @@ QUANT_INLINE void row_block(const enum weight_type type, const int panels, const
 #pragma GCC unroll 4
         for (int j = 0; j < 4; j++) {
             __m512i quad = broadcast_quad(q + h * ACT_BLOCK + 4 * j);
-            if (panels == 2) /* one load for both panels: the compiler would fold it into each product */
+            if (panels ==
+                2) /* one load for both panels: the compiler would fold it into each product */
                 __asm__("" : "+v"(quad));
 #pragma GCC unroll 2
             for (int p = 0; p < panels; p++)

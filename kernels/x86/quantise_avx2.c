@@ -28,11 +28,13 @@ static inline int32_t fold_add(__m256i v)
     return _mm_cvtsi128_si32(a);
 }
 
-void quantise__avx2(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum, int32_t *sum)
+void quantise__avx2(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum,
+                    int32_t *sum)
 {
     for (uint32_t b = 0; b < n / ACT_BLOCK; b++, x += ACT_BLOCK, quants += ACT_BLOCK) {
         __m256 lo = _mm256_loadu_ps(x), hi = _mm256_loadu_ps(x + 8);
-        struct quantise_scale s = quantise_scale(fold_max(_mm256_max_epi32(magnitude(lo), magnitude(hi))));
+        struct quantise_scale s =
+            quantise_scale(fold_max(_mm256_max_epi32(magnitude(lo), magnitude(hi))));
         __m256i q_lo = _mm256_setzero_si256(), q_hi = q_lo;
         if (!s.flat) {
             q_lo = _mm256_cvtps_epi32(_mm256_mul_ps(lo, _mm256_set1_ps(s.inverse)));
@@ -40,7 +42,8 @@ void quantise__avx2(const float *x, uint32_t n, int8_t *quants, float *scale, fl
         }
         /* packs works within halves of 128 bits: bring the four groups of four into order before the second */
         __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(q_lo, q_hi), 0xd8);
-        __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+        __m128i bytes =
+            _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
         _mm_storeu_si128((__m128i *)(void *)quants, bytes);
         int32_t total = fold_add(_mm256_add_epi32(q_lo, q_hi));
         scale[b] = s.d;

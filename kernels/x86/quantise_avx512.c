@@ -6,7 +6,8 @@
 
 #include "kernels/quantise_scale.h"
 
-void quantise__avx512(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum, int32_t *sum)
+void quantise__avx512(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum,
+                      int32_t *sum)
 {
     for (uint32_t b = 0; b < n / ACT_BLOCK; b++, x += ACT_BLOCK, quants += ACT_BLOCK) {
         __m512 v = _mm512_loadu_ps(x);

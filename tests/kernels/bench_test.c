@@ -6,7 +6,8 @@
 #include "kernels/bench/bench.h"
 #include "tests/support/suite_run.h"
 
-typedef enum status bench_fn(const struct bench_options *options, FILE *out, bool json, struct why *ret_why);
+typedef enum status bench_fn(const struct bench_options *options, FILE *out, bool json,
+                             struct why *ret_why);
 
 static bench_fn *const benches[] = {bench_gemv, bench_gemm};
 
@@ -15,7 +16,8 @@ enum { TEXT_MAX = 16384 };
 static const char *run(bench_fn *bench, bool json)
 {
     static char text[TEXT_MAX];
-    struct bench_options o = {.n_threads = 2, .n_columns = 64, .n_rows = 40, .bytes = 100000, .rounds = 2};
+    struct bench_options o = {
+        .n_threads = 2, .n_columns = 64, .n_rows = 40, .bytes = 100000, .rounds = 2};
     struct why why = {0};
     FILE *out = tmpfile();
     ck_assert_ptr_nonnull(out);

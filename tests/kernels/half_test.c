@@ -34,7 +34,8 @@ START_TEST(every_half_has_its_value_and_comes_back)
         float x = half_to_float((uint16_t)h);
         /* a NaN becomes quiet and keeps sign and payload */
         bool ok = is_nan_half(h) ? isnan(x) && half_from_float(x) == (h | 0x200u)
-                                 : float_bits(x) == float_bits((float)half_value(h)) && half_from_float(x) == h;
+                                 : float_bits(x) == float_bits((float)half_value(h)) &&
+                                       half_from_float(x) == h;
         if (!ok)
             ck_abort_msg("half %x is %a", h, (double)x);
     }
@@ -44,7 +45,8 @@ END_TEST
 START_TEST(rounding_is_to_nearest_even)
 {
     for (uint32_t h = 0; h < INFINITE; h++) {
-        double next = h + 1 == INFINITE ? 65536.0 : half_value(h + 1); /* where the next value would be */
+        double next =
+            h + 1 == INFINITE ? 65536.0 : half_value(h + 1); /* where the next value would be */
         float middle = (float)((half_value(h) + next) / 2);
         uint32_t even = h % 2 == 0 ? h : h + 1;
         bool ok = half_from_float(middle) == even && half_from_float(nextafterf(middle, 0)) == h &&

@@ -12,9 +12,11 @@ START_TEST(names_follow_the_grammar)
     ck_assert_str_eq(row.function, want);
     ck_assert_ptr_null(strstr(row.op, "__"));
     for (const char *c = row.op; *c != '\0'; c++)
-        ck_assert_msg((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '_', "%s", row.op);
+        ck_assert_msg((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '_', "%s",
+                      row.op);
     for (size_t i = 0; i < (size_t)_i; i++)
-        ck_assert_msg(strcmp(kernels_row(i).function, row.function) != 0, "%s stands twice", row.function);
+        ck_assert_msg(strcmp(kernels_row(i).function, row.function) != 0, "%s stands twice",
+                      row.function);
 }
 END_TEST
 
@@ -60,7 +62,8 @@ START_TEST(the_highest_allowed_row_is_chosen)
             if (strcmp(other.op, row.op) == 0 && other.available && (mask >> other.isa & 1u) != 0)
                 allowed = false; /* a higher one takes its place */
         }
-        ck_assert_msg(kernels_row_is_chosen(&kernels, i) == allowed, "mask %u, %s", mask, row.function);
+        ck_assert_msg(kernels_row_is_chosen(&kernels, i) == allowed, "mask %u, %s", mask,
+                      row.function);
     }
 }
 END_TEST

@@ -18,9 +18,10 @@
 enum { HALVES = 0x10000, RANDOM_ROUNDS = 20000, EXP_STRIDE = 1031, HALF_STRIDE = 4093 };
 
 static const uint32_t edges[] = {
-    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x33000000, 0x33000001, 0x387fe000,
-    0x38800000, 0x3f800000, 0xbf800000, 0x3f800001, 0x477fefff, 0x477ff000, 0x7f7fffff, 0xff7fffff, 0x7f800000,
-    0xff800000, 0x7fc00000, 0x42b0999a, 0x42b0c0a5, 0xc2ae0000, 0xc2ae0001, 0xc2aeac4f, 0xc2cff1b5,
+    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x33000000,
+    0x33000001, 0x387fe000, 0x38800000, 0x3f800000, 0xbf800000, 0x3f800001, 0x477fefff,
+    0x477ff000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x42b0999a,
+    0x42b0c0a5, 0xc2ae0000, 0xc2ae0001, 0xc2aeac4f, 0xc2cff1b5,
 };
 
 static const struct lanes_probe *const want = &lanes_probe__scalar;
@@ -48,12 +49,13 @@ static bool same_bits(float a, float b)
 }
 
 /* Check writes a record for each assertion it passes, so inner loops test first and assert only what is wrong. */
-static void assert_same(const float *got, const float *expected, const char *op, const float *a, const float *b)
+static void assert_same(const float *got, const float *expected, const char *op, const float *a,
+                        const float *b)
 {
     for (int i = 0; i < LANES; i++)
         if (!same_bits(got[i], expected[i]))
-            ck_abort_msg("%s(%a, %a) is %a, not %a", op, (double)a[i], b != NULL ? (double)b[i] : 0, (double)got[i],
-                         (double)expected[i]);
+            ck_abort_msg("%s(%a, %a) is %a, not %a", op, (double)a[i], b != NULL ? (double)b[i] : 0,
+                         (double)got[i], (double)expected[i]);
 }
 
 static void assert_halves(const float *x, const uint16_t *got)
@@ -193,10 +195,10 @@ START_TEST(exp_is_as_near_as_promised)
         want->exp(a, y);
         assert_same(x, y, "exp", a, NULL);
         for (int i = 0; i < LANES; i++) {
-            bool ok = isnan(a[i])        ? isnan(x[i])
-                      : a[i] < -87.0f    ? float_bits(x[i]) == 0
-                      : a[i] > 88.3f     ? x[i] == INFINITY
-                                         : isfinite(x[i]);
+            bool ok = isnan(a[i])     ? isnan(x[i])
+                      : a[i] < -87.0f ? float_bits(x[i]) == 0
+                      : a[i] > 88.3f  ? x[i] == INFINITY
+                                      : isfinite(x[i]);
             if (!ok)
                 ck_abort_msg("exp(%a) is %a", (double)a[i], (double)x[i]);
             if (a[i] >= -87.0f && a[i] <= 88.3f)

@@ -31,10 +31,11 @@ struct product {
     int32_t *sum;
 };
 
-static const uint16_t half_edges[] = {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e01};
-static const uint32_t float_edges[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x00800000, 0x7f7fffff,
-                                       0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00001, 0x0d7fffff, 0x0d800000,
-                                       0x0d800001, 0x3effffff};
+static const uint16_t half_edges[] = {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400,
+                                      0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e01};
+static const uint32_t float_edges[] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x00800000,
+                                       0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00001,
+                                       0x0d7fffff, 0x0d800000, 0x0d800001, 0x3effffff};
 
 static const struct kernels *scalar_kernels(void)
 {
@@ -74,13 +75,16 @@ static float random_float(uint64_t *seed, int edges)
 }
 
 /* One block (one row of 32 columns, or one value) of a file's tensor. */
-static void random_block(enum weight_type type, uint64_t *seed, int edges, char *block, size_t bytes)
+static void random_block(enum weight_type type, uint64_t *seed, int edges, char *block,
+                         size_t bytes)
 {
     uint16_t half = random_half(seed, edges);
     float value = random_float(seed, edges);
     uint16_t top = (uint16_t)(float_bits(value) >> 16);
     if (type == WEIGHT_F32 || type == WEIGHT_F16 || type == WEIGHT_BF16) {
-        const void *from = type == WEIGHT_F32 ? (const void *)&value : type == WEIGHT_F16 ? &half : &top;
+        const void *from = type == WEIGHT_F32   ? (const void *)&value
+                           : type == WEIGHT_F16 ? &half
+                                                : &top;
         memcpy(block, from, bytes);
         return;
     }
@@ -94,8 +98,8 @@ static void random_block(enum weight_type type, uint64_t *seed, int edges, char 
         memcpy(block + sizeof half, &half, sizeof half);
 }
 
-static void make_matrix(struct product *p, enum weight_type type, uint32_t n_rows, uint32_t n_columns, uint64_t *seed,
-                        int edges)
+static void make_matrix(struct product *p, enum weight_type type, uint32_t n_rows,
+                        uint32_t n_columns, uint64_t *seed, int edges)
 {
     size_t row_bytes = weight_row_bytes(type, n_columns);
     size_t block_bytes = weight_row_bytes(type, weight_type_takes_quants(type) ? BLOCK : 1);
@@ -162,7 +166,8 @@ static void free_product(struct product *p)
 
 static bool same_bits(float a, float b)
 {
-    return float_bits(a) == float_bits(b) || (isnan(a) && isnan(b)); /* a NaN's payload is the processor's own affair */
+    return float_bits(a) == float_bits(b) ||
+           (isnan(a) && isnan(b)); /* a NaN's payload is the processor's own affair */
 }
 
 static const float canary = -7.25e19f;
@@ -176,7 +181,8 @@ static float *new_out(size_t n)
 }
 
 /* Cuts rows and panels at random places and computes the pieces one by one. */
-static void multiply_in_pieces(matmul_fn *matmul, const struct product *p, float *out, size_t stride, uint64_t *seed)
+static void multiply_in_pieces(matmul_fn *matmul, const struct product *p, float *out,
+                               size_t stride, uint64_t *seed)
 {
     uint32_t panels = packed_panels(p->m.n_rows);
     for (uint32_t r = 0; r < p->rows;) {
@@ -190,8 +196,8 @@ static void multiply_in_pieces(matmul_fn *matmul, const struct product *p, float
     }
 }
 
-static void compare(enum weight_type type, matmul_fn *matmul, uint32_t n_rows, uint32_t n_columns, uint32_t rows,
-                    uint64_t *seed, int edges)
+static void compare(enum weight_type type, matmul_fn *matmul, uint32_t n_rows, uint32_t n_columns,
+                    uint32_t rows, uint64_t *seed, int edges)
 {
     struct product p = {0};
     make_matrix(&p, type, n_rows, n_columns, seed, edges);
@@ -205,8 +211,9 @@ static void compare(enum weight_type type, matmul_fn *matmul, uint32_t n_rows, u
     for (size_t i = 0; i < n; i++) {
         bool outside = i % stride >= n_rows;
         if (!same_bits(got[i], outside ? canary : want[i]))
-            ck_abort_msg("%s, %u x %u weights, %u rows: output %zu of row %zu is %a, not %a", weight_type_name(type),
-                         n_rows, n_columns, rows, i % stride, i / stride, (double)got[i], (double)want[i]);
+            ck_abort_msg("%s, %u x %u weights, %u rows: output %zu of row %zu is %a, not %a",
+                         weight_type_name(type), n_rows, n_columns, rows, i % stride, i / stride,
+                         (double)got[i], (double)want[i]);
         if (!outside && float_bits(want[i]) == float_bits(canary))
             ck_abort_msg("scalar left output %zu of row %zu out", i % stride, i / stride);
     }
@@ -234,8 +241,8 @@ START_TEST(every_row_count_gives_the_bits_of_scalar)
     uint64_t seed = test_seed();
     for (uint32_t rows = 1; matmul != NULL && rows <= 40; rows++)
         for (uint32_t panels = 1; panels <= 5; panels += 1 + panels / 3)
-            compare(type, matmul, panels * PANEL_ROWS - (rows + panels) % 3, BLOCK * (1 + rows % 3), rows, &seed,
-                    EDGES_NONE);
+            compare(type, matmul, panels * PANEL_ROWS - (rows + panels) % 3, BLOCK * (1 + rows % 3),
+                    rows, &seed, EDGES_NONE);
 }
 END_TEST
 
@@ -288,7 +295,8 @@ START_TEST(large_shapes_give_the_bits_of_scalar)
 END_TEST
 
 /* The sum that scalar stands for, in double, and the sum of magnitudes that bounds its rounding. */
-static double exact_output(const struct product *p, const float *weights, uint32_t row, double *ret_magnitude)
+static double exact_output(const struct product *p, const float *weights, uint32_t row,
+                           double *ret_magnitude)
 {
     double sum = 0;
     *ret_magnitude = 0;
@@ -341,7 +349,8 @@ struct quantised {
 static struct quantised quantise_guarded(quantise_fn *quantise, const float *x, uint32_t n)
 {
     size_t scales = n / ACT_BLOCK;
-    struct quantised q = {guard_alloc(n), guard_alloc(scales * 4), guard_alloc(scales * 4), guard_alloc(scales * 4)};
+    struct quantised q = {guard_alloc(n), guard_alloc(scales * 4), guard_alloc(scales * 4),
+                          guard_alloc(scales * 4)};
     quantise(x, n, q.quants, q.scale, q.scaled_sum, q.sum);
     return q;
 }
@@ -390,7 +399,8 @@ START_TEST(quantisers_agree_and_round_to_nearest)
     for (uint32_t n = ACT_BLOCK; n <= 4096; n += ACT_BLOCK * (1 + n / 64)) {
         float *x = guard_alloc(n * sizeof(float));
         for (uint32_t i = 0; i < n; i++)
-            x[i] = random_float(&seed, EDGES_SOME) * (noise_below(&seed, 40) == 0 ? 0x1p-101f : 1.0f);
+            x[i] =
+                random_float(&seed, EDGES_SOME) * (noise_below(&seed, 40) == 0 ? 0x1p-101f : 1.0f);
         struct quantised want = quantise_guarded(scalar_kernels()->quantise, x, n);
         struct quantised got = quantise_guarded(kernels.quantise, x, n);
         ck_assert_mem_eq(got.quants, want.quants, n);

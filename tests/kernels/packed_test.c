@@ -37,7 +37,8 @@ static float source_value(enum weight_type type, const unsigned char *row, uint3
         return (float)((i < 16 ? block[2 + i] & 15 : block[2 + i - 16] >> 4) - 8) * half_at(block);
     case WEIGHT_Q4_1:
         block = row + (size_t)(c / 32) * 20;
-        return (float)(i < 16 ? block[4 + i] & 15 : block[4 + i - 16] >> 4) * half_at(block) + half_at(block + 2);
+        return (float)(i < 16 ? block[4 + i] & 15 : block[4 + i - 16] >> 4) * half_at(block) +
+               half_at(block + 2);
     case WEIGHT_Q8_0:
         block = row + (size_t)(c / 32) * 34;
         return (float)(int8_t)block[2 + i] * half_at(block);
@@ -56,7 +57,9 @@ static void check_tail(const struct packed_matrix *m, size_t unit_bytes)
         /* within a block every part is sixteen units of one size, except that quads and scales differ */
         size_t in_block = at % unit_bytes;
         size_t scales = m->type == WEIGHT_Q4_1 ? 64 : weight_type_takes_quants(m->type) ? 32 : 0;
-        size_t bytes = in_block < scales ? 2 : weight_type_takes_quants(m->type) ? 4 : unit_bytes / PANEL_ROWS;
+        size_t bytes = in_block < scales                   ? 2
+                       : weight_type_takes_quants(m->type) ? 4
+                                                           : unit_bytes / PANEL_ROWS;
         size_t row = (in_block < scales ? in_block : in_block - scales) / bytes % PANEL_ROWS;
         if (row >= rows && panel[at] != 0)
             ck_abort_msg("byte %zu of row %zu, which does not exist, is not zero", at, row);
@@ -85,8 +88,8 @@ static void round_trip(enum weight_type type, uint32_t n_rows, uint32_t n_column
         for (uint32_t c = 0; c < n_columns; c++) {
             float want = source_value(type, source + r * row_bytes, c);
             if (float_bits(row[c]) != float_bits(want) && !(isnan(row[c]) && isnan(want)))
-                ck_abort_msg("%s %u x %u: row %u column %u is %a, not %a", weight_type_name(type), n_rows, n_columns, r,
-                             c, (double)row[c], (double)want);
+                ck_abort_msg("%s %u x %u: row %u column %u is %a, not %a", weight_type_name(type),
+                             n_rows, n_columns, r, c, (double)row[c], (double)want);
         }
     }
     check_tail(&m, packed_panel_bytes(type, weight_type_takes_quants(type) ? 32 : 1));

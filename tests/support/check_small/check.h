@@ -50,8 +50,8 @@ _Noreturn void check_failed(const char *file, int line, const char *format, ...)
     do {                                                                                           \
         type check_a_ = (a);                                                                       \
         type check_b_ = (b);                                                                       \
-        ck_assert_msg(check_a_ op check_b_, "%s %s %s: " format " and " format, #a, #op, #b, check_a_,  \
-                      check_b_);                                                                   \
+        ck_assert_msg(check_a_ op check_b_, "%s %s %s: " format " and " format, #a, #op, #b,       \
+                      check_a_, check_b_);                                                         \
     } while (0)
 #define ck_assert_int_eq(a, b) CHECK_COMPARE(intmax_t, a, ==, b, "%jd")
 #define ck_assert_int_ne(a, b) CHECK_COMPARE(intmax_t, a, !=, b, "%jd")
@@ -79,7 +79,8 @@ _Noreturn void check_failed(const char *file, int line, const char *format, ...)
 #define ck_assert_str_eq(a, b)                                                                     \
     do {                                                                                           \
         const char *check_a_ = (a), *check_b_ = (b);                                               \
-        ck_assert_msg(strcmp(check_a_, check_b_) == 0, "%s is \"%s\", not \"%s\"", #a, check_a_, check_b_);  \
+        ck_assert_msg(strcmp(check_a_, check_b_) == 0, "%s is \"%s\", not \"%s\"", #a, check_a_,   \
+                      check_b_);                                                                   \
     } while (0)
 
 #endif

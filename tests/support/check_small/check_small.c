@@ -80,7 +80,8 @@ SRunner *srunner_create(Suite *s)
     return s;
 }
 
-static void run_one(struct check_suite *s, const struct check_case *c, const struct check_test *t, int i)
+static void run_one(struct check_suite *s, const struct check_case *c, const struct check_test *t,
+                    int i)
 {
     fflush(NULL);
     pid_t pid = fork();
@@ -110,8 +111,8 @@ void srunner_run_all(SRunner *s, enum print_output how)
             for (int i = s->cases[n]->tests[t].first; i < s->cases[n]->tests[t].end; i++)
                 run_one(s, s->cases[n], &s->cases[n]->tests[t], i);
     int bad = s->n_failed + s->n_errors;
-    printf("%d%%: Checks: %d, Failures: %d, Errors: %d\n", s->n_run ? 100 * (s->n_run - bad) / s->n_run : 0, s->n_run,
-           s->n_failed, s->n_errors);
+    printf("%d%%: Checks: %d, Failures: %d, Errors: %d\n",
+           s->n_run ? 100 * (s->n_run - bad) / s->n_run : 0, s->n_run, s->n_failed, s->n_errors);
 }
 
 int srunner_ntests_failed(SRunner *s)
