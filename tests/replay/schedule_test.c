@@ -133,7 +133,7 @@ static void note(struct field *f, struct rig *rig)
     ck_assert_uint_eq(stats.blocks_total, stats.blocks_free + stats.blocks_cached);
 }
 
-enum { REQUESTS_MAX = 10, COMPANY_MAX = 3 };
+enum { REQUESTS_MAX = 10, COMPANY_MAX = 3, FEW_SCHEDULES = 200 };
 
 /* One schedule: some of the requests, and company that leaves in the middle. */
 static void run_schedule(struct field *f, uint64_t seed)
@@ -200,7 +200,8 @@ static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char 
     ck_assert_uint_gt(c->hits, 0);
     ck_assert_uint_gt(c->copied, 0);
     ck_assert_uint_gt(c->preemptions, 0);
-    ck_assert_uint_gt(c->recomputed, 0);
+    if (n >= FEW_SCHEDULES) /* in few, what was preempted may find all its rows still cached */
+        ck_assert_uint_gt(c->recomputed, 0);
     ck_assert_uint_gt(c->long_rows, 0);
     field_release(&f);
 }
