@@ -1,22 +1,26 @@
 /* attend_tmpl.h: one chunk of grouped attention, merge and finish, as a template over lanes.h.
  *
- * WHY     A unit of K/V is loaded and widened once for all rows of the tile; no row's order of sums depends on which
- *         rows stand beside it (attention.h: ORDER OF SUMS), so the shapes below are chosen for speed alone.
- * HOW     A step runs three functions, qk, softmax and pv, each kept out of line: in one body the compiler hoists the
- *         constants of exp over the accumulators and spills them. Rows are cut evenly into parts of at most
- *         ATTEND_STEP_ROWS, so that a step stays in the first cache, and these into blocks of at most ATTEND_BLOCK_ROWS;
- *         qk holds rows x units and pv rows x columns of accumulators, at most ATTEND_VECTORS, in registers.
- *         (Widening f16 once a step into f32 scratch, instead of once a block, was slower in every case.)
- *         While qk reads a line of K it asks for the same line of the unit one step ahead, and pv likewise for V: so the
- *         requests to memory are spread evenly over the step. They go to the second cache: into the first, they wait for
- *         its few miss buffers and halve the speed (Zen 4).
- * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V enters nothing.   softmax, pv
+ * WHY     A unit of K/V is loaded and widened once for all rows of the tile; no row's order of sums
+ *         depends on which rows stand beside it (attention.h: ORDER OF SUMS), so the shapes below
+ *         are chosen for speed alone.
+ * HOW     A step runs three functions, qk, softmax and pv, each kept out of line: in one body the
+ *         compiler hoists the constants of exp over the accumulators and spills them. Rows are cut
+ *         evenly into parts of at most ATTEND_STEP_ROWS, so that a step stays in the first cache,
+ *         and these into blocks of at most ATTEND_BLOCK_ROWS; qk holds rows x units and pv rows x
+ *         columns of accumulators, at most ATTEND_VECTORS, in registers.
+ *         (Widening f16 once a step into f32 scratch, instead of once a block, was slower in every
+ *         case.) While qk reads a line of K it asks for the same line of the unit one step ahead,
+ *         and pv likewise for V: so the requests to memory are spread evenly over the step. They go
+ *         to the second cache: into the first, they wait for its few miss buffers and halve the
+ *         speed (Zen 4).
+ * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V nothing.
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
  *
- * The including file defines LANES_x, ATTEND_NAME(op) and ATTEND_SPECIALISED (1: a function a shape; 0: one for all), the enum
- * constants ATTEND_BLOCK_ROWS, ATTEND_STEP_ROWS, ATTEND_VECTORS, ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, and if specialised
- * ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...). */
+ * The including file defines LANES_x, ATTEND_NAME(op) and ATTEND_SPECIALISED (1: a function a
+ * shape; 0: one for all), the enum constants ATTEND_BLOCK_ROWS, ATTEND_STEP_ROWS, ATTEND_VECTORS,
+ * ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, and if specialised ATTEND_EACH_ROWS(X, ...) as X(1,
+ * ...) .. X(ATTEND_BLOCK_ROWS, ...). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTEND_TMPL_H
 #define FOLDKV_KERNELS_ATTEND_TMPL_H
@@ -30,8 +34,9 @@
 
 enum {
     STEP_UNITS = ATTEND_STEP_MAX / ATTEND_UNIT,
-    SCORE_STRIDE = ATTEND_STEP_MAX + 16, /* floats; rows must not share the sets of the first cache */
-    COLUMNS_MAX = 4,                     /* vectors of V that pv takes at once */
+    SCORE_STRIDE =
+        ATTEND_STEP_MAX + 16, /* floats; rows must not share the sets of the first cache */
+    COLUMNS_MAX = 4,          /* vectors of V that pv takes at once */
 };
 
 /* What a step works on. */
@@ -46,16 +51,18 @@ struct step {
 };
 
 typedef void qk_fn(const struct step *step, uint32_t unit, const float *q, float *scores);
-typedef void pv_fn(const struct step *step, uint32_t first, uint32_t end, uint32_t column, const float *p, float *acc);
+typedef void pv_fn(const struct step *step, uint32_t first, uint32_t end, uint32_t column,
+                   const float *p, float *acc);
 
 LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
 {
-    return type == KV_F16 ? v16_load_f16((const uint16_t *)part + i) : v16_load((const float *)part + i);
+    return type == KV_F16 ? v16_load_f16((const uint16_t *)part + i)
+                          : v16_load((const float *)part + i);
 }
 
 /* scores[r][t] = q[r] . k[t] for rows x 16 * units tokens from unit on. */
-LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int units, const struct step *step,
-                            uint32_t unit, const float *q, float *scores)
+LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int units,
+                            const struct step *step, uint32_t unit, const float *q, float *scores)
 {
     v16 s[ATTEND_BLOCK_ROWS][STEP_UNITS];
     const void *k[STEP_UNITS], *ahead[STEP_UNITS];
@@ -99,9 +106,11 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
             v16_store(scores + r * SCORE_STRIDE + ATTEND_UNIT * ((int)unit + u), s[r][u]);
 }
 
-/* acc[r][column..] += p[r][t] * v[t][column..] for rows x 16 * columns coordinates and the tokens first..end-1. */
-LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int columns, const struct step *step,
-                            uint32_t first, uint32_t end, uint32_t column, const float *p, float *acc)
+/* acc[r][column..] += p[r][t] * v[t][column..] for rows x 16 * columns coordinates and the tokens
+ * first..end-1. */
+LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int columns,
+                            const struct step *step, uint32_t first, uint32_t end, uint32_t column,
+                            const float *p, float *acc)
 {
     v16 a[ATTEND_BLOCK_ROWS][COLUMNS_MAX];
     const size_t bytes = type == KV_F16 ? 2 : 4;
@@ -136,7 +145,10 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
                     a[r][j] = v16_fma_at(pt + r * SCORE_STRIDE, x[j], a[r][j]);
         }
     }
-    __asm__("" : "+r"(acc)); /* or the addresses of the loads are kept, in vector registers or on the stack */
+    __asm__(
+        ""
+        : "+r"(
+            acc)); /* or the addresses of the loads are kept, in vector registers or on the stack */
 #pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll ATTEND_UNROLL_WIDE
@@ -144,9 +156,10 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
             v16_store(acc + (size_t)r * d_v + 16 * j, a[r][j]);
 }
 
-/* Turns one row's scores into weights: n of 16 * units tokens are visible; m, l and acc follow the maximum. */
-LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
-                                 float *acc)
+/* Turns one row's scores into weights: n of 16 * units tokens are visible; m, l and acc follow the
+ * maximum. */
+LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, float *scores, float *m,
+                                 float *l, float *acc)
 {
     v16 s[STEP_UNITS];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
@@ -208,8 +221,10 @@ LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, floa
 ATTEND_EACH_ROWS(ATTEND_SHAPES, f16, KV_F16)
 ATTEND_EACH_ROWS(ATTEND_SHAPES, f32, KV_F32)
 
-#define ATTEND_QK_ROW(rows, tag) {qk_##tag##_##rows##_1, qk_##tag##_##rows##_2, qk_##tag##_##rows##_4},
-#define ATTEND_PV_ROW(rows, tag) {pv_##tag##_##rows##_1, pv_##tag##_##rows##_2, pv_##tag##_##rows##_4},
+#define ATTEND_QK_ROW(rows, tag)                                                                   \
+    {qk_##tag##_##rows##_1, qk_##tag##_##rows##_2, qk_##tag##_##rows##_4},
+#define ATTEND_PV_ROW(rows, tag)                                                                   \
+    {pv_##tag##_##rows##_1, pv_##tag##_##rows##_2, pv_##tag##_##rows##_4},
 
 /* [type][rows - 1][log2 of units or columns] */
 static qk_fn *const qk_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
@@ -221,22 +236,26 @@ static pv_fn *const pv_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
     [KV_F32] = {ATTEND_EACH_ROWS(ATTEND_PV_ROW, f32)},
 };
 
-ATTEND_OUT_OF_LINE void softmax_1(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+ATTEND_OUT_OF_LINE void softmax_1(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
+                                  float *acc)
 {
     attend_softmax(1, n, d_v, scores, m, l, acc);
 }
 
-ATTEND_OUT_OF_LINE void softmax_2(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+ATTEND_OUT_OF_LINE void softmax_2(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
+                                  float *acc)
 {
     attend_softmax(2, n, d_v, scores, m, l, acc);
 }
 
-ATTEND_OUT_OF_LINE void softmax_3(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+ATTEND_OUT_OF_LINE void softmax_3(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
+                                  float *acc)
 {
     attend_softmax(3, n, d_v, scores, m, l, acc);
 }
 
-ATTEND_OUT_OF_LINE void softmax_4(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc)
+ATTEND_OUT_OF_LINE void softmax_4(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
+                                  float *acc)
 {
     attend_softmax(4, n, d_v, scores, m, l, acc);
 }
@@ -246,7 +265,8 @@ static softmax_fn *const softmax_table[STEP_UNITS] = {softmax_1, softmax_2, soft
 
 #endif
 
-/* log2 of the widest shape (1, 2 or 4) of at most vectors accumulators that is no wider than what is left. */
+/* log2 of the widest shape (1, 2 or 4) of at most vectors accumulators that is no wider than what
+ * is left. */
 LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t vectors, uint32_t left)
 {
     uint32_t log2_wide = rows * 4 <= vectors ? 2 : rows * 2 <= vectors ? 1 : 0;
@@ -255,9 +275,10 @@ LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t vectors, uint32_t left)
     return log2_wide;
 }
 
-/* Each unit that qk takes at once is one more stream of addresses, so it takes no more than it needs to hide the latency of
- * its sums: four for up to two rows, else two. */
-static void qk_rows(const enum kv_type type, const struct step *step, uint32_t rows, const float *q, float *scores)
+/* Each unit that qk takes at once is one more stream of addresses, so it takes no more than it
+ * needs to hide the latency of its sums: four for up to two rows, else two. */
+static void qk_rows(const enum kv_type type, const struct step *step, uint32_t rows, const float *q,
+                    float *scores)
 {
     uint32_t vectors = rows > 2 && 2 * rows < ATTEND_VECTORS ? 2 * rows : ATTEND_VECTORS;
     for (uint32_t u = 0; u < step->n_units;) {
@@ -271,8 +292,8 @@ static void qk_rows(const enum kv_type type, const struct step *step, uint32_t r
     }
 }
 
-static void pv_rows(const enum kv_type type, const struct step *step, uint32_t rows, uint32_t first, uint32_t end,
-                    const float *p, float *acc)
+static void pv_rows(const enum kv_type type, const struct step *step, uint32_t rows, uint32_t first,
+                    uint32_t end, const float *p, float *acc)
 {
     for (uint32_t column = 0; column < step->d_v;) {
         uint32_t wide = shape_wide(rows, ATTEND_VECTORS, (step->d_v - column) / 16);
@@ -302,8 +323,8 @@ LANES_INLINE uint32_t visible_in(uint32_t tokens, uint32_t t0, uint32_t step_tok
     return tokens <= t0 ? 0 : tokens - t0 < step_tokens ? tokens - t0 : step_tokens;
 }
 
-static void softmax_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0, float *scores,
-                         float *l)
+static void softmax_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0,
+                         float *scores, float *l)
 {
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
@@ -311,31 +332,35 @@ static void softmax_rows(const struct attend_tile *tile, const struct step *step
         if (n == 0)
             continue;
 #if ATTEND_SPECIALISED
-        softmax_table[step->n_units - 1](n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r, l + 16 * r, acc);
+        softmax_table[step->n_units - 1](n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r,
+                                         l + 16 * r, acc);
 #else
-        attend_softmax((int)step->n_units, n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r, l + 16 * r, acc);
+        attend_softmax((int)step->n_units, n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r,
+                       l + 16 * r, acc);
 #endif
     }
 }
 
 /* The diagonal: tokens that only some rows see are added row by row. */
-static void pv_uneven(const enum kv_type type, const struct attend_tile *tile, const struct step *step, uint32_t t0,
-                      uint32_t common, const float *p)
+static void pv_uneven(const enum kv_type type, const struct attend_tile *tile,
+                      const struct step *step, uint32_t t0, uint32_t common, const float *p)
 {
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
         if (n > common)
-            pv_rows(type, step, 1, common, n, p + r * SCORE_STRIDE, tile->acc + (size_t)r * step->d_v);
+            pv_rows(type, step, 1, common, n, p + r * SCORE_STRIDE,
+                    tile->acc + (size_t)r * step->d_v);
     }
 }
 
-static void attend_step(const enum kv_type type, const struct attend_tile *tile, const struct rows *rows,
-                        const struct step *step, uint32_t t0, float *l)
+static void attend_step(const enum kv_type type, const struct attend_tile *tile,
+                        const struct rows *rows, const struct step *step, uint32_t t0, float *l)
 {
     float scores[ATTEND_STEP_ROWS * SCORE_STRIDE] __attribute__((aligned(64)));
     for (uint32_t b = 0; b < rows->n_blocks; b++) {
         uint32_t r = block_first(rows, b);
-        qk_rows(type, step, block_first(rows, b + 1) - r, tile->q + r * ATTEND_Q_STRIDE, scores + r * SCORE_STRIDE);
+        qk_rows(type, step, block_first(rows, b + 1) - r, tile->q + r * ATTEND_Q_STRIDE,
+                scores + r * SCORE_STRIDE);
     }
     softmax_rows(tile, step, t0, scores, l);
     uint32_t common = visible_in(rows->common, t0, step->n_tokens);
@@ -351,7 +376,8 @@ static void attend_step(const enum kv_type type, const struct attend_tile *tile,
 static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
 {
     float l[ATTEND_STEP_ROWS * 16] __attribute__((aligned(64)));
-    struct rows rows = {tile->n_rows, (tile->n_rows + ATTEND_BLOCK_ROWS - 1) / ATTEND_BLOCK_ROWS, tile->n_tokens};
+    struct rows rows = {tile->n_rows, (tile->n_rows + ATTEND_BLOCK_ROWS - 1) / ATTEND_BLOCK_ROWS,
+                        tile->n_tokens};
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         tile->m[r] = -INFINITY;
         v16_store(l + 16 * r, v16_zero());
@@ -364,15 +390,22 @@ static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
     for (uint32_t t0 = 0; t0 < tile->n_tokens; t0 += step_tokens) {
         uint32_t n = visible_in(tile->n_tokens, t0, step_tokens);
         uint32_t u = t0 / ATTEND_UNIT;
-        struct step step = {tile->k_units + u, tile->v_units + u, tile->k_ahead + u, tile->v_ahead + u, n,
-                            (n + ATTEND_UNIT - 1) / ATTEND_UNIT, tile->d_qk, tile->d_v};
+        struct step step = {tile->k_units + u,
+                            tile->v_units + u,
+                            tile->k_ahead + u,
+                            tile->v_ahead + u,
+                            n,
+                            (n + ATTEND_UNIT - 1) / ATTEND_UNIT,
+                            tile->d_qk,
+                            tile->d_v};
         attend_step(type, tile, &rows, &step, t0, l);
     }
     for (uint32_t r = 0; r < tile->n_rows; r++)
         tile->l[r] = v16_fold_add(v16_load(l + 16 * r));
 }
 
-/* More rows than a step works on run through the chunk one part after the other; the chunk is then in the second cache. */
+/* More rows than a step works on run through the chunk one part after the other; the chunk is then
+ * in the second cache. */
 static void attend_chunk(const enum kv_type type, const struct attend_tile *tile)
 {
     uint32_t n_parts = (tile->n_rows + ATTEND_STEP_ROWS - 1) / ATTEND_STEP_ROWS;
@@ -402,7 +435,8 @@ void ATTEND_NAME(attend_chunk_f32)(const struct attend_tile *tile)
     attend_chunk(KV_F32, tile);
 }
 
-void ATTEND_NAME(attend_merge)(uint32_t d_v, float *m, float *l, float *acc, float m2, float l2, const float *acc2)
+void ATTEND_NAME(attend_merge)(uint32_t d_v, float *m, float *l, float *acc, float m2, float l2,
+                               const float *acc2)
 {
     v16 m1 = v16_set1(*m);
     v16 both = v16_max(m1, v16_set1(m2));

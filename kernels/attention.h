@@ -1,23 +1,29 @@
-/* attention.h: grouped attention over paged, H_kv-shaped K/V: contracts, layouts, the order of the sums.
+/* attention.h: grouped attention over paged, H_kv-shaped K/V: contracts, layouts, order of the
+ * sums.
  *
- * UNIT  16 tokens of one K/V head of one layer, 64-byte aligned, the K part and the V part addressed apart
- * (design: kernels.md 6.1):  K [d_qk][16], V [16][d_v], f16 or f32. K/V is never repeated: a tile of query rows that share
- * a K/V head reads each unit once.
+ * UNIT  16 tokens of one K/V head of one layer, 64-byte aligned, the K part and the V part
+ *       addressed apart: K [d_qk][16], V [16][d_v], f16 or f32. K/V is never repeated: a tile of
+ *       query rows that share a K/V head reads each unit once.
+ * TILE  Query rows = (query head, position) pairs that share both owners, 1..ATTEND_ROWS_MAX of
+ *       them. Row r sees the first row_tokens[r] tokens of the chunk.
  *
- * TILE  Query rows = (query head, position) pairs that share both owners, 1..ATTEND_ROWS_MAX of them. Row r sees the
- * first row_tokens[r] tokens of the chunk.
- *
- * ORDER OF SUMS  (architecture: exactness 2 and 3). Chunk = 256 tokens at absolute multiples of 256; step = min(64,
- * 4096 / max(d_qk, d_v)) tokens at absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
+ * ORDER OF SUMS
+ * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens at
+ * absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
  * acc[d_v] = 0, for each step that holds a visible token, with n = its visible tokens of this row:
- *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1     (q is scaled already)
+ *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1
+ *                                                                        (q is scaled already)
  *     M = max(m, s[0..n-1]);  if M > m: c = exp(m - M); l[.] *= c; acc[.] *= c; m = M
- *     p[t] = exp(s[t] - m) for t < n;  l[t % 16] += p[t], t ascending                    (lanes of masked tokens add 0)
+ *     p[t] = exp(s[t] - m) for t < n;  l[t % 16] += p[t], t ascending
+ *                                                                (lanes of masked tokens add 0)
  *     acc[j] = fma(p[t], v[t][j], acc[j]) for t = 0..n-1 ascending
- * A masked token is left out by loop bound: an inf or NaN in its K or V reaches no row. The partial's l is the fixed-tree
- * fold of l[16] (lanes.h). Partials of a row merge in ascending chunk order, starting from the first:
- *     M = max(m, m2); a = exp(m - M); b = exp(m2 - M); l = fma(l, a, l2 * b); acc[j] = fma(acc[j], a, acc2[j] * b); m = M
- * and the result is acc[j] / l. The group, the tile, the threads and the mode change none of this, so they change no bit. */
+ * A masked token is left out by loop bound: an inf or NaN in its K or V reaches no row. The
+ * partial's l is the fixed-tree fold of l[16] (lanes.h). Partials of a row merge in ascending chunk
+ * order, starting from the first; a chunk in which the row sees no token is left out:
+ *     M = max(m, m2); a = exp(m - M); b = exp(m2 - M); m = M
+ *     l = fma(l, a, l2 * b); acc[j] = fma(acc[j], a, acc2[j] * b)
+ * and the result is acc[j] / l. The group, the tile, the threads and the mode change none of this,
+ * so they change no bit. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTENTION_H
 #define FOLDKV_KERNELS_ATTENTION_H
@@ -28,11 +34,12 @@ enum {
     ATTEND_CHUNK = 256, /* tokens */
     ATTEND_UNIT = 16,   /* tokens */
     ATTEND_CHUNK_UNITS = ATTEND_CHUNK / ATTEND_UNIT,
-    ATTEND_STEP_MAX = 64,     /* tokens */
-    ATTEND_STEP_ELEMENTS = 4096, /* of K or V in a step at most: 8 to 16 KiB, so that a step stays in the first cache */
+    ATTEND_STEP_MAX = 64, /* tokens */
+    ATTEND_STEP_ELEMENTS = 4096, /* of K or V at most: a step stays in the first cache */
     ATTEND_ROWS_MAX = 24,   /* query rows in a tile */
     ATTEND_WIDTH_MAX = 256, /* d_qk and d_v */
-    ATTEND_Q_STRIDE = ATTEND_WIDTH_MAX + 16, /* floats between query rows of a tile; not a power of two, or rows share sets */
+    /* Floats between query rows of a tile; not a power of two, or rows share sets of a cache. */
+    ATTEND_Q_STRIDE = ATTEND_WIDTH_MAX + 16,
     PAGE_TOKENS = 64,
     PAGE_UNITS = PAGE_TOKENS / ATTEND_UNIT,
 };
@@ -73,18 +80,20 @@ struct page_run {
 /* ---- leaf kernels, one set an instruction set ---- */
 
 struct attend_tile {
-    uint32_t n_rows;            /* 1..ATTEND_ROWS_MAX */
-    uint32_t d_qk, d_v;         /* multiples of 16, 16..256 */
-    const float *q;             /* [n_rows][ATTEND_Q_STRIDE], scaled */
-    uint32_t n_tokens;          /* 1..256: the longest row's visible tokens in this chunk */
-    const uint16_t *row_tokens; /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
+    uint32_t n_rows;    /* 1..ATTEND_ROWS_MAX */
+    uint32_t d_qk, d_v; /* multiples of 16, 16..256 */
+    const float *q;     /* [n_rows][ATTEND_Q_STRIDE], scaled */
+    uint32_t n_tokens;  /* 1..256: the longest row's visible tokens in this chunk */
+    const uint16_t
+        *row_tokens; /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
     const void *const *k_units; /* ceil(n_tokens / 16) addresses */
     const void *const *v_units;
-    const void *const *k_ahead; /* as many: k_ahead[u] is prefetched while unit u is worked on, never read */
+    const void *const
+        *k_ahead; /* as many: k_ahead[u] is prefetched while unit u is worked on, never read */
     const void *const *v_ahead;
-    float *m;                   /* [n_rows] */
-    float *l;                   /* [n_rows] */
-    float *acc;                 /* [n_rows][d_v] */
+    float *m;   /* [n_rows] */
+    float *l;   /* [n_rows] */
+    float *acc; /* [n_rows][d_v] */
 };
 
 /* One chunk for one tile. Uses at most 64 KiB of its own stack; allocates nothing. */
@@ -94,9 +103,10 @@ typedef void attend_merge_fn(uint32_t d_v, float *m, float *l, float *acc, float
                              const float *acc2);
 /* out[j] = acc[j] / l. */
 typedef void attend_finish_fn(uint32_t d_v, float l, const float *acc, float *out);
-/* Writes one token's K row [d_qk] and V row [d_v] into place token (0..15) of a unit, rounded to the K/V type. */
-typedef void kv_store_fn(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k, const float *v,
-                         void *k_part, void *v_part);
+/* Writes one token's K row [d_qk] and V row [d_v] into place token (0..15) of a unit, rounded to
+ * the K/V type. */
+typedef void kv_store_fn(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k,
+                         const float *v, void *k_part, void *v_part);
 
 struct attention_kernels {
     attend_chunk_fn *chunk[KV_TYPE_COUNT];
@@ -105,35 +115,38 @@ struct attention_kernels {
     attend_finish_fn *finish;
 };
 
-/* ---- plan: everything decided before the first step; its hash is the kernel-plan receipt's ---- */
+/* ---- plan: everything that is decided before the first step ---- */
 
 struct attention_shape {
     uint32_t n_query_heads;
     uint32_t n_kv_heads;
     uint32_t d_qk, d_v;
     enum kv_type type;
-    float scale;                        /* multiplies q, usually 1 / sqrt(d_qk) */
-    const uint16_t *query_to_k_head;    /* [n_query_heads], copied */
+    float scale;                     /* multiplies q, usually 1 / sqrt(d_qk) */
+    const uint16_t *query_to_k_head; /* [n_query_heads], copied */
     const uint16_t *query_to_v_head;
     uint8_t architecture_hash[32];
     uint8_t cache_generation[32];
     uint32_t n_threads;
-    uint32_t rows_max;       /* activation rows (tokens) of one step */
+    uint32_t rows_max; /* activation rows (tokens) of one step */
     uint32_t sequences_max;
-    uint32_t context_max;    /* tokens */
+    uint32_t context_max; /* tokens */
 };
 
 struct attention_plan;
 
-/* Groups the query heads by the owners they share, checks every limit (widths, maps, counts) and takes the workspace.
- * BAD_OPTION or BAD_FILE with a why if the shape cannot be served; NO_MEMORY. One plan serves all layers of one shape. */
-enum status attention_plan_new(const struct attention_shape *shape, const struct attention_kernels *kernels,
+/* Groups the query heads by the owners they share, checks every limit (widths, maps, counts) and
+ * takes the workspace.
+ * BAD_OPTION or BAD_FILE with a why if the shape cannot be served; NO_MEMORY. One plan serves all
+ * layers of one shape. */
+enum status attention_plan_new(const struct attention_shape *shape,
+                               const struct attention_kernels *kernels,
                                struct attention_plan **ret_plan, struct why *ret_why) MUST_USE;
 void attention_plan_free(struct attention_plan **plan);
 size_t attention_plan_workspace_bytes(const struct attention_plan *plan);
 
-/* One sequence's share of a step: n_rows consecutive positions whose K/V rows are already stored, the first of which is
- * position first_position; its activation rows start at row_first. */
+/* One sequence's share of a step: n_rows consecutive positions whose K/V rows are already stored,
+ * the first of which is position first_position; its activation rows start at row_first. */
 struct attention_sequence {
     const struct page_run *runs;
     uint32_t n_runs;
@@ -142,17 +155,21 @@ struct attention_sequence {
     uint32_t row_first;
 };
 
-/* Deals the step's (tile, chunk) items to the threads. The runs must stay as they are until the step ends. Engine thread. */
+/* Deals the step's (tile, chunk) items to the threads. The runs must stay as they are until the
+ * step ends. Engine thread. */
 void attention_schedule(struct attention_plan *plan, const struct attention_sequence *sequences,
                         uint32_t n_sequences);
 
-/* Thread tid's share of one layer. q is [rows][n_query_heads * d_qk]. out is [rows][n_query_heads * d_v].
- * STALE_PLAN (on every thread alike) if the hash or generation is not the plan's: nothing is read or written then.
- * A barrier must stand between the last attention_run and attention_merge, which completes the rows whose chunks were dealt
- * to several threads; out is whole after one more barrier. Neither allocates. */
-enum status attention_run(const struct attention_plan *plan, uint32_t tid, const struct kv_layer *layer,
-                          const uint8_t architecture_hash[32], const uint8_t cache_generation[32],
-                          const float *q, float *out) MUST_USE;
+/* Thread tid's share of one layer. q is [rows][n_query_heads * d_qk], out is
+ * [rows][n_query_heads * d_v].
+ * STALE_PLAN (on every thread alike) if the hash or generation is not the plan's: nothing is read
+ * or written then.
+ * A barrier must stand between the last attention_run and attention_merge, which completes the rows
+ * whose chunks were dealt to several threads; out is whole after one more barrier. Neither
+ * allocates. */
+enum status attention_run(const struct attention_plan *plan, uint32_t tid,
+                          const struct kv_layer *layer, const uint8_t architecture_hash[32],
+                          const uint8_t cache_generation[32], const float *q, float *out) MUST_USE;
 void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out);
 
 #endif

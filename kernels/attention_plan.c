@@ -1,9 +1,10 @@
 /* attention_plan.c: groups the query heads by their owners, checks the shape, takes the workspace.
  *
  * WHY     What can be decided once is decided here, so that a step neither decides nor allocates.
- * HOW     Query heads that read the same K head and the same V head form a group, in the order of the K heads, whatever the
- *         map looks like. The workspace of a thread holds its query rows, a running state, one chunk's result, and a
- *         partial for each chunk of a context: more than one tile of a thread's share can never need them (schedule).
+ * HOW     Query heads that read the same K head and the same V head form a group, in the order of
+ *         the K heads, whatever the map looks like. The workspace of a thread holds its query rows,
+ *         a running state, one chunk's result, and a partial for each chunk of a context: more than
+ *         one tile of a thread's share can never need them (schedule).
  * ALWAYS  (1) Every query head is in exactly one group.            group_heads
  *         (2) Sizes are computed with overflow checks.             take_workspace
  * OWNS    Its arrays and the workspace mapping.
@@ -35,28 +36,32 @@ size_t kv_v_part_bytes(enum kv_type type, uint32_t d_v)
     return kv_type_bytes(type) * ATTEND_UNIT * d_v;
 }
 
-static enum status check_range(const char *what, uint32_t value, uint32_t least, uint32_t most, struct why *ret_why)
+static enum status check_range(const char *what, uint32_t value, uint32_t least, uint32_t most,
+                               struct why *ret_why)
 {
     if (value >= least && value <= most)
         return OK;
-    return why_set(ret_why, STATUS_BAD_OPTION, what, "attention: %s is %u; it must be %u to %u", what, value, least,
-                   most);
+    return why_set(ret_why, STATUS_BAD_OPTION, what, "attention: %s is %u; it must be %u to %u",
+                   what, value, least, most);
 }
 
 static enum status check_width(const char *what, uint32_t width, struct why *ret_why)
 {
     if (width >= 16 && width <= ATTEND_WIDTH_MAX && width % 16 == 0)
         return OK;
-    return why_set(ret_why, STATUS_BAD_FILE, what, "attention: %s is %u; it must be a multiple of 16 from 16 to %d",
-                   what, width, ATTEND_WIDTH_MAX);
+    return why_set(ret_why, STATUS_BAD_FILE, what,
+                   "attention: %s is %u; it must be a multiple of 16 from 16 to %d", what, width,
+                   ATTEND_WIDTH_MAX);
 }
 
-static enum status check_map(const char *what, const uint16_t *map, uint32_t n, uint32_t n_kv, struct why *ret_why)
+static enum status check_map(const char *what, const uint16_t *map, uint32_t n, uint32_t n_kv,
+                             struct why *ret_why)
 {
     for (uint32_t h = 0; h < n; h++)
         if (map[h] >= n_kv)
-            return why_set(ret_why, STATUS_BAD_FILE, what, "attention: %s[%u] is %u, but there are %u K/V heads",
-                           what, h, map[h], n_kv);
+            return why_set(ret_why, STATUS_BAD_FILE, what,
+                           "attention: %s[%u] is %u, but there are %u K/V heads", what, h, map[h],
+                           n_kv);
     return OK;
 }
 
@@ -74,12 +79,14 @@ static enum status check_shape(const struct attention_shape *s, struct why *ret_
     TRY(check_map("query_to_k_head", s->query_to_k_head, s->n_query_heads, s->n_kv_heads, ret_why));
     TRY(check_map("query_to_v_head", s->query_to_v_head, s->n_query_heads, s->n_kv_heads, ret_why));
     if (!isfinite(s->scale))
-        return why_set(ret_why, STATUS_BAD_FILE, "attention scale", "attention: the scale is not a finite number");
+        return why_set(ret_why, STATUS_BAD_FILE, "attention scale",
+                       "attention: the scale is not a finite number");
     return OK;
 }
 
 /* The group of the two owners; a new, empty one if there is none yet. */
-static struct attention_group *group_of(struct attention_plan *plan, uint16_t k_head, uint16_t v_head)
+static struct attention_group *group_of(struct attention_plan *plan, uint16_t k_head,
+                                        uint16_t v_head)
 {
     for (uint32_t i = 0; i < plan->n_groups; i++)
         if (plan->groups[i].k_head == k_head && plan->groups[i].v_head == v_head)
@@ -113,7 +120,8 @@ size_t attention_partial_floats(const struct attention_plan *plan)
 
 struct attention_partial attention_partial_in(float *floats)
 {
-    return (struct attention_partial){floats, floats + ATTEND_ROWS_MAX, floats + (size_t)2 * ATTEND_ROWS_MAX};
+    return (struct attention_partial){floats, floats + ATTEND_ROWS_MAX,
+                                      floats + (size_t)2 * ATTEND_ROWS_MAX};
 }
 
 struct attention_space attention_space_of(const struct attention_plan *plan, uint32_t tid)
@@ -121,20 +129,25 @@ struct attention_space attention_space_of(const struct attention_plan *plan, uin
     size_t partial = attention_partial_floats(plan);
     float *q = (float *)(void *)(plan->space + tid * plan->space_bytes);
     float *state = q + ATTEND_ROWS_MAX * ATTEND_Q_STRIDE;
-    return (struct attention_space){q, attention_partial_in(state), attention_partial_in(state + partial),
-                                    state + 2 * partial};
+    return (struct attention_space){q, attention_partial_in(state),
+                                    attention_partial_in(state + partial), state + 2 * partial};
 }
 
-struct attention_partial attention_partial_at(const struct attention_plan *plan, uint32_t tid, uint32_t i)
+struct attention_partial attention_partial_at(const struct attention_plan *plan, uint32_t tid,
+                                              uint32_t i)
 {
-    return attention_partial_in(attention_space_of(plan, tid).partials + i * attention_partial_floats(plan));
+    return attention_partial_in(attention_space_of(plan, tid).partials +
+                                i * attention_partial_floats(plan));
 }
 
-/* Bounds on the tiles of a step: of each group as many full ones as its pairs fill, and one more a sequence. */
+/* Bounds on the tiles of a step: of each group as many full ones as its pairs fill, and one more a
+ * sequence. */
 static bool count_tiles(struct attention_plan *plan)
 {
-    uint64_t sequences = plan->sequences_max < plan->rows_max ? plan->sequences_max : plan->rows_max;
-    uint64_t tiles = (uint64_t)plan->rows_max * plan->n_query_heads / ATTEND_ROWS_MAX + plan->n_groups * sequences;
+    uint64_t sequences =
+        plan->sequences_max < plan->rows_max ? plan->sequences_max : plan->rows_max;
+    uint64_t tiles = (uint64_t)plan->rows_max * plan->n_query_heads / ATTEND_ROWS_MAX +
+                     plan->n_groups * sequences;
     plan->tiles_max = (uint32_t)tiles;
     return tiles <= UINT32_MAX;
 }
@@ -159,7 +172,8 @@ static bool take_arrays(struct attention_plan *plan)
     plan->heads = mem_zalloc(plan->n_query_heads, sizeof *plan->heads);
     plan->sequences = mem_zalloc(plan->sequences_max, sizeof *plan->sequences);
     plan->cuts = mem_zalloc(plan->n_threads + 1, sizeof *plan->cuts);
-    return plan->groups != NULL && plan->heads != NULL && plan->sequences != NULL && plan->cuts != NULL;
+    return plan->groups != NULL && plan->heads != NULL && plan->sequences != NULL &&
+           plan->cuts != NULL;
 }
 
 static bool take_tiles(struct attention_plan *plan)
@@ -170,7 +184,8 @@ static bool take_tiles(struct attention_plan *plan)
     return plan->tiles != NULL;
 }
 
-static struct attention_plan *plan_of_shape(const struct attention_shape *s, const struct attention_kernels *kernels)
+static struct attention_plan *plan_of_shape(const struct attention_shape *s,
+                                            const struct attention_kernels *kernels)
 {
     struct attention_plan *plan = mem_zalloc(1, sizeof *plan);
     if (plan == NULL)
@@ -193,7 +208,8 @@ static struct attention_plan *plan_of_shape(const struct attention_shape *s, con
     return plan;
 }
 
-enum status attention_plan_new(const struct attention_shape *shape, const struct attention_kernels *kernels,
+enum status attention_plan_new(const struct attention_shape *shape,
+                               const struct attention_kernels *kernels,
                                struct attention_plan **ret_plan, struct why *ret_why)
 {
     TRY(check_shape(shape, ret_why));
@@ -207,7 +223,8 @@ enum status attention_plan_new(const struct attention_shape *shape, const struct
     return OK;
 no_memory:
     attention_plan_free(&plan);
-    return why_set(ret_why, STATUS_NO_MEMORY, "", "attention: no memory for the workspace of %u threads, context %u",
+    return why_set(ret_why, STATUS_NO_MEMORY, "",
+                   "attention: no memory for the workspace of %u threads, context %u",
                    shape->n_threads, shape->context_max);
 }
 

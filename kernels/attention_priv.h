@@ -1,9 +1,11 @@
-/* attention_priv.h: what attention_plan.c, attention_schedule.c and attention_run.c share; nobody else includes it.
+/* attention_priv.h: what attention_plan.c, attention_schedule.c and attention_run.c share; nobody
+ * else includes it.
  *
- * PAIR  A query row of a group: pair i of a sequence is query head i % g of the group at the sequence's row i / g. A tile
- *       is a run of at most ATTEND_ROWS_MAX pairs.
- * CUT   Where one thread's share of the items ends and the next begins: a tile and a chunk of it. Tiles stand in the order
- *       of K/V addresses (group by group, sequence by sequence), so a share reads one stretch of memory. */
+ * PAIR  A query row of a group: pair i of a sequence is query head i % g of the group at the
+ *       sequence's row i / g. A tile is a run of at most ATTEND_ROWS_MAX pairs.
+ * CUT   Where one thread's share of the items ends and the next begins: a tile and a chunk of it.
+ *       Tiles stand in the order of K/V addresses (group by group, sequence by sequence), so a
+ *       share reads one stretch of memory. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTENTION_PRIV_H
 #define FOLDKV_KERNELS_ATTENTION_PRIV_H
@@ -46,8 +48,9 @@ struct attention_partial {
     float *acc; /* [ATTEND_ROWS_MAX][d_v] */
 };
 
-/* What one thread writes. A tile that begins with the thread's share (at chunk 0) is merged into state as it goes; of a tile
- * that another thread began, every chunk keeps a partial of its own, since merging is defined in ascending order only. */
+/* What one thread writes. A tile that begins with the thread's share (at chunk 0) is merged into
+ * state as it goes; of a tile that another thread began, every chunk keeps a partial of its own,
+ * since merging is defined in ascending order only. */
 struct attention_space {
     float *q; /* [ATTEND_ROWS_MAX][ATTEND_Q_STRIDE] */
     struct attention_partial state;
@@ -87,7 +90,8 @@ struct attention_plan {
 /* Floats of one partial; a multiple of 16. */
 size_t attention_partial_floats(const struct attention_plan *plan);
 struct attention_partial attention_partial_in(float *floats);
-struct attention_partial attention_partial_at(const struct attention_plan *plan, uint32_t tid, uint32_t i);
+struct attention_partial attention_partial_at(const struct attention_plan *plan, uint32_t tid,
+                                              uint32_t i);
 struct attention_space attention_space_of(const struct attention_plan *plan, uint32_t tid);
 
 #endif

@@ -1,14 +1,16 @@
-/* attention_run.c: one thread's share of one layer: addresses, query rows, chunks in order, merging.
+/* attention_run.c: one thread's share of one layer: addresses, query rows, chunks in order,
+ * merging.
  *
- * HOW     Items come one ahead of their work, so that the kernel can prefetch the first step of the next item, whichever
- *         tile or sequence it belongs to. A tile begun by this thread runs from chunk 0 and merges each chunk into the
- *         state; finished, it goes to out. The first tile of a share may have been begun by another thread: then its chunks
- *         are kept apart, and attention_merge joins them to that thread's state in ascending order, which is the only
- *         order there is.
- * ALWAYS  (1) Nothing is read or written under a plan that is not the cache's.                     attention_run
- *         (2) A row takes part only in chunks in which it sees a token: merging an empty partial would turn -0 into 0.
- *                                                                                                  merge_rows
- *         (3) Each element of out is written by one thread.                                        finish_row
+ * HOW     Items come one ahead of their work, so that the kernel can prefetch the first step of the
+ *         next item, whichever tile or sequence it belongs to. A tile begun by this thread runs
+ *         from chunk 0 and merges each chunk into the state; finished, it goes to out. The first
+ *         tile of a share may have been begun by another thread: then its chunks are kept apart,
+ *         and attention_merge joins them to that thread's state in ascending order, which is the
+ *         only order there is.
+ * ALWAYS  (1) Nothing is read or written under a plan that is not the cache's.  attention_run
+ *         (2) A row takes part only in chunks in which it sees a token: merging an empty partial
+ *             would turn -0 into 0.  run_item, merge_cut_row
+ *         (3) Each element of out is written by one thread.  finish_row
  * THREAD  every worker, each with its own tid; the schedule and the plan are only read
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -20,7 +22,7 @@
 
 enum { AHEAD_MAX = ATTEND_STEP_MAX / ATTEND_UNIT };
 
-/* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows it. */
+/* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows. */
 struct item {
     const struct attention_tile *tile;
     uint32_t chunk;
@@ -44,10 +46,10 @@ struct work {
     struct attention_space space;
     const float *q; /* of the layer */
     float *out;
-    bool is_begun_here;                 /* from chunk 0 */
-    uint32_t chunk_first;               /* of this tile, on this thread */
-    uint32_t visible[ATTEND_ROWS_MAX];  /* tokens each row sees */
-    size_t head_row[ATTEND_ROWS_MAX];   /* row * n_query_heads + head */
+    bool is_begun_here;                /* from chunk 0 */
+    uint32_t chunk_first;              /* of this tile, on this thread */
+    uint32_t visible[ATTEND_ROWS_MAX]; /* tokens each row sees */
+    size_t head_row[ATTEND_ROWS_MAX];  /* row * n_query_heads + head */
 };
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -115,7 +117,8 @@ static void begin_tile(struct work *work, const struct item *item)
     work->chunk_first = item->chunk;
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         work->visible[r] = s->first_position + row + 1;
-        work->head_row[r] = (size_t)(s->row_first + row) * plan->n_query_heads + plan->heads[group->first + head];
+        work->head_row[r] =
+            (size_t)(s->row_first + row) * plan->n_query_heads + plan->heads[group->first + head];
         const float *from = work->q + work->head_row[r] * plan->d_qk;
         float *to = work->space.q + r * ATTEND_Q_STRIDE;
         for (uint32_t i = 0; i < plan->d_qk; i++)
@@ -131,21 +134,24 @@ static void merge_row(const struct attention_plan *plan, const struct attention_
                       const struct attention_partial *from, uint32_t r)
 {
     size_t j = (size_t)r * plan->d_v;
-    plan->merge(plan->d_v, into->m + r, into->l + r, into->acc + j, from->m[r], from->l[r], from->acc + j);
+    plan->merge(plan->d_v, into->m + r, into->l + r, into->acc + j, from->m[r], from->l[r],
+                from->acc + j);
 }
 
-static void finish_row(const struct attention_plan *plan, const struct attention_partial *state, uint32_t r,
-                       size_t head_row, float *out)
+static void finish_row(const struct attention_plan *plan, const struct attention_partial *state,
+                       uint32_t r, size_t head_row, float *out)
 {
-    plan->finish(plan->d_v, state->l[r], state->acc + (size_t)r * plan->d_v, out + head_row * plan->d_v);
+    plan->finish(plan->d_v, state->l[r], state->acc + (size_t)r * plan->d_v,
+                 out + head_row * plan->d_v);
 }
 
 /* Where the item's result goes. */
 static struct attention_partial partial_for(const struct work *work, const struct item *item)
 {
     if (!work->is_begun_here)
-        return attention_partial_in(work->space.partials + (item->chunk - work->chunk_first) *
-                                                               attention_partial_floats(work->plan));
+        return attention_partial_in(work->space.partials +
+                                    (item->chunk - work->chunk_first) *
+                                        attention_partial_floats(work->plan));
     return item->chunk == 0 ? work->space.state : work->space.chunk;
 }
 
@@ -157,7 +163,8 @@ static void run_item(struct work *work, const struct item *item)
     uint16_t row_tokens[ATTEND_ROWS_MAX];
     uint32_t t0 = item->chunk * ATTEND_CHUNK;
     for (uint32_t r = 0; r < tile->n_rows; r++)
-        row_tokens[r] = (uint16_t)(work->visible[r] <= t0 ? 0 : least(work->visible[r] - t0, ATTEND_CHUNK));
+        row_tokens[r] =
+            (uint16_t)(work->visible[r] <= t0 ? 0 : least(work->visible[r] - t0, ATTEND_CHUNK));
     struct attention_partial to = partial_for(work, item);
     plan->chunk(&(struct attend_tile){
         .n_rows = tile->n_rows,
@@ -204,9 +211,9 @@ static void run_share(struct walk *walk, struct work *work)
     }
 }
 
-enum status attention_run(const struct attention_plan *plan, uint32_t tid, const struct kv_layer *layer,
-                          const uint8_t architecture_hash[32], const uint8_t cache_generation[32], const float *q,
-                          float *out)
+enum status attention_run(const struct attention_plan *plan, uint32_t tid,
+                          const struct kv_layer *layer, const uint8_t architecture_hash[32],
+                          const uint8_t cache_generation[32], const float *q, float *out)
 {
     if (memcmp(plan->architecture_hash, architecture_hash, sizeof plan->architecture_hash) != 0 ||
         memcmp(plan->cache_generation, cache_generation, sizeof plan->cache_generation) != 0)
@@ -220,7 +227,8 @@ enum status attention_run(const struct attention_plan *plan, uint32_t tid, const
     return OK;
 }
 
-/* Joins the chunks of row r of a cut tile to the state of the thread that began it. Threads first.. hold the rest. */
+/* Joins the chunks of row r of a cut tile to the state of the thread that began it. Threads first..
+ * hold the rest. */
 static void merge_cut_row(const struct attention_plan *plan, uint32_t first, uint32_t r, float *out)
 {
     const struct attention_tile *tile = &plan->tiles[plan->cuts[first].tile];
@@ -231,13 +239,17 @@ static void merge_cut_row(const struct attention_plan *plan, uint32_t first, uin
     uint32_t visible = s->first_position + row + 1;
     struct attention_partial state = attention_space_of(plan, first - 1).state;
     uint32_t tid = first;
-    for (uint32_t chunk = plan->cuts[first].chunk; chunk < tile->n_chunks && chunk * ATTEND_CHUNK < visible; chunk++) {
-        while (plan->cuts[tid + 1].tile == plan->cuts[first].tile && chunk >= plan->cuts[tid + 1].chunk)
+    for (uint32_t chunk = plan->cuts[first].chunk;
+         chunk < tile->n_chunks && chunk * ATTEND_CHUNK < visible; chunk++) {
+        while (plan->cuts[tid + 1].tile == plan->cuts[first].tile &&
+               chunk >= plan->cuts[tid + 1].chunk)
             tid++;
-        struct attention_partial partial = attention_partial_at(plan, tid, chunk - plan->cuts[tid].chunk);
+        struct attention_partial partial =
+            attention_partial_at(plan, tid, chunk - plan->cuts[tid].chunk);
         merge_row(plan, &state, &partial, r);
     }
-    size_t head_row = (size_t)(s->row_first + row) * plan->n_query_heads + plan->heads[group->first + pair % group->n_heads];
+    size_t head_row = (size_t)(s->row_first + row) * plan->n_query_heads +
+                      plan->heads[group->first + pair % group->n_heads];
     finish_row(plan, &state, r, head_row, out);
 }
 

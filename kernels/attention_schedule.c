@@ -1,12 +1,14 @@
 /* attention_schedule.c: cuts a step's query rows into tiles and deals their chunks to the threads.
  *
- * HOW     Tiles stand group by group and, within a group, sequence by sequence: with head-major memory that is the order of
- *         the addresses. A tile's chunks are its items. Each thread gets one stretch of the list of all items, cut where
- *         the running cost comes nearest to an equal share; a cut may fall inside a tile, never inside a chunk.
- * ALWAYS  (1) The cuts rise, from the first item to the end.                         deal
- *         (2) Only the first tile of a share can have been begun by another thread, so a thread needs partials for one
- *             tile at most.                                                          deal
- * NOT     Addresses: they differ from layer to layer by the layer's base alone, so one schedule serves all layers.
+ * HOW     Tiles stand group by group and, within a group, sequence by sequence: with head-major
+ *         memory that is the order of the addresses. A tile's chunks are its items. Each thread
+ *         gets one stretch of the list of all items, cut where the running cost comes nearest to an
+ *         equal share; a cut may fall inside a tile, never inside a chunk.
+ * ALWAYS  (1) The cuts rise, from the first item to the end.  deal
+ *         (2) Only the first tile of a share can have been begun by another thread, so a thread
+ *             needs partials for one tile at most.  deal
+ * NOT     Addresses: they differ from layer to layer by the layer's base alone, so one schedule
+ *         serves all layers.
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -14,8 +16,8 @@
 
 #include "kernels/attention_priv.h"
 
-/* What a token costs a tile: reading it weighs as much as six rows' arithmetic. A tile itself, gathering and finishing
- * included, weighs as much as so many tokens. */
+/* What a token costs a tile: reading it weighs as much as six rows' arithmetic. A tile itself,
+ * gathering and finishing included, weighs as much as so many tokens. */
 enum { TOKEN_WEIGHT = 6, TILE_WEIGHT_TOKENS = 16 };
 
 static uint64_t tile_token_cost(const struct attention_tile *tile)
@@ -82,7 +84,8 @@ static struct attention_cut cut_in(const struct attention_plan *plan, uint32_t t
         return (struct attention_cut){.tile = t + 1};
     struct attention_cut cut = {.tile = t, .chunk = (uint32_t)chunk};
     if (chunk > 0)
-        cut.at = cursor_at(&plan->sequences[tile->sequence], (uint32_t)chunk * (ATTEND_CHUNK / PAGE_TOKENS));
+        cut.at = cursor_at(&plan->sequences[tile->sequence],
+                           (uint32_t)chunk * (ATTEND_CHUNK / PAGE_TOKENS));
     return cut;
 }
 
@@ -95,15 +98,18 @@ static void deal(struct attention_plan *plan)
     uint64_t before = 0; /* cost of the tiles before t */
     plan->cuts[0] = (struct attention_cut){0};
     for (uint32_t i = 1; i < plan->n_threads; i++) {
-        uint64_t target = total / plan->n_threads * i + total % plan->n_threads * i / plan->n_threads;
+        uint64_t target =
+            total / plan->n_threads * i + total % plan->n_threads * i / plan->n_threads;
         while (t < plan->n_tiles && before + tile_cost(&plan->tiles[t]) <= target)
             before += tile_cost(&plan->tiles[t++]);
-        plan->cuts[i] = t < plan->n_tiles ? cut_in(plan, t, target - before) : (struct attention_cut){.tile = t};
+        plan->cuts[i] = t < plan->n_tiles ? cut_in(plan, t, target - before)
+                                          : (struct attention_cut){.tile = t};
     }
     plan->cuts[plan->n_threads] = (struct attention_cut){.tile = plan->n_tiles};
 }
 
-void attention_schedule(struct attention_plan *plan, const struct attention_sequence *sequences, uint32_t n_sequences)
+void attention_schedule(struct attention_plan *plan, const struct attention_sequence *sequences,
+                        uint32_t n_sequences)
 {
     ASSERT(n_sequences <= plan->sequences_max);
     uint64_t rows = 0;

@@ -1,6 +1,7 @@
 /* kv_store_tmpl.h: one token's K and V into its unit, as a template over lanes.h.
  *
- * K lies across the unit ([d_qk][16]), so a token's K row is a column: sixteen values are rounded at once and stored apart.
+ * K lies across the unit ([d_qk][16]), so a token's K row is a column: sixteen values are rounded
+ * at once and stored apart.
  * Storing is under one part in a hundred of a prefill, so whole units are not packed specially.
  *
  * The including file defines LANES_x and ATTEND_NAME(op). */
@@ -14,8 +15,8 @@
 
 #include "kernels/kernel_rows.h"
 
-void ATTEND_NAME(kv_store_f16)(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k, const float *v,
-                               void *k_part, void *v_part)
+void ATTEND_NAME(kv_store_f16)(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k,
+                               const float *v, void *k_part, void *v_part)
 {
     uint16_t *k_column = (uint16_t *)k_part + token;
     for (uint32_t i = 0; i < d_qk; i += 16) {
@@ -29,8 +30,8 @@ void ATTEND_NAME(kv_store_f16)(uint32_t d_qk, uint32_t d_v, uint32_t token, cons
         v16_store_f16(v_row + j, v16_load(v + j));
 }
 
-void ATTEND_NAME(kv_store_f32)(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k, const float *v,
-                               void *k_part, void *v_part)
+void ATTEND_NAME(kv_store_f32)(uint32_t d_qk, uint32_t d_v, uint32_t token, const float *k,
+                               const float *v, void *k_part, void *v_part)
 {
     float *k_column = (float *)k_part + token;
     for (uint32_t i = 0; i < d_qk; i++)

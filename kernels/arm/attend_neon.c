@@ -1,10 +1,17 @@
-/* attend_neon.c: grouped attention and K/V storing, NEON: 24 of the 32 registers hold sums, four a vector. */
+/* attend_neon.c: grouped attention and K/V storing, NEON: 24 of the 32 registers hold sums, four a
+ * vector. */
 // SPDX-License-Identifier: Apache-2.0
 #define LANES_NEON 1
 #define ATTEND_SPECIALISED 1
 #define ATTEND_NAME(op) op##__neon
 
-enum { ATTEND_BLOCK_ROWS = 6, ATTEND_STEP_ROWS = 12, ATTEND_VECTORS = 6, ATTEND_UNROLL_ROWS = 24, ATTEND_UNROLL_WIDE = 4 };
+enum {
+    ATTEND_BLOCK_ROWS = 6,
+    ATTEND_STEP_ROWS = 12,
+    ATTEND_VECTORS = 6,
+    ATTEND_UNROLL_ROWS = 24,
+    ATTEND_UNROLL_WIDE = 4
+};
 
 #define ATTEND_EACH_ROWS(X, ...)                                                                   \
     X(1, __VA_ARGS__)                                                                              \

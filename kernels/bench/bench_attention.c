@@ -1,9 +1,11 @@
-/* bench_attention.c: materialised repeat, direct re-read, grouped without prefetch, grouped, read limit.
+/* bench_attention.c: materialised repeat, direct re-read, grouped without prefetch, grouped, read
+ * limit.
  *
- * HOW     Layers of distinct K/V, one GiB or more of it, one pass over all of them a variant, with the two barriers a layer
- *         that a decoder step has. A round runs every variant once; the figures are of medians. "Bytes" are the K/V
- *         that is stored, whatever a variant reads or copies. Without prefetch means that the kernel is handed the units
- *         it works on as those to ask for.
+ * HOW     Layers of distinct K/V, one GiB or more of it, one pass over all of them a variant, with
+ *         the two barriers a layer that a decoder step has. A round runs every variant once; the
+ *         figures are of medians. "Bytes" are the K/V that is stored, whatever a variant reads or
+ *         copies. Without prefetch means that the kernel is handed the units it works on as those
+ *         to ask for.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/bench/bench_attention.h"
@@ -21,7 +23,8 @@ enum { ROUNDS = 7, CONTEXT = 32768, HEADS = 3, GROUP = 3, WIDTH = 64, SCHEDULES 
 
 enum variant { REPEAT, OWNER_MAP, NO_PREFETCH, GROUPED, VARIANT_COUNT };
 
-static const char *const variant_names[VARIANT_COUNT] = {"materialised", "re-read", "no-prefetch", "grouped"};
+static const char *const variant_names[VARIANT_COUNT] = {"materialised", "re-read", "no-prefetch",
+                                                         "grouped"};
 
 struct bench {
     struct bench_attention_options o;
@@ -30,7 +33,7 @@ struct bench {
     struct workers *workers;
     struct attention_shape shape;
     struct attention_plan *plans[2]; /* blind, seeing */
-    struct kv_layer layer; /* the first */
+    struct kv_layer layer;           /* the first */
     size_t layer_bytes;
     char *memory;
     size_t memory_bytes;
@@ -81,13 +84,15 @@ static enum status check_options(struct bench_attention_options *o, struct why *
         uint32_t *value = (uint32_t *)(void *)((char *)o + fields[i].offset);
         *value = *value != 0 ? *value : fields[i].fallback;
         if (*value < 1 || *value > fields[i].most)
-            return why_set(ret_why, STATUS_BAD_OPTION, fields[i].name, "%s: %u is not in 1..%u", fields[i].name, *value,
-                           fields[i].most);
+            return why_set(ret_why, STATUS_BAD_OPTION, fields[i].name, "%s: %u is not in 1..%u",
+                           fields[i].name, *value, fields[i].most);
     }
     if (o->rows > o->context)
-        return why_set(ret_why, STATUS_BAD_OPTION, "rows", "rows: %u is more than the context, %u", o->rows, o->context);
+        return why_set(ret_why, STATUS_BAD_OPTION, "rows", "rows: %u is more than the context, %u",
+                       o->rows, o->context);
     if (o->layers > 4096)
-        return why_set(ret_why, STATUS_BAD_OPTION, "layers", "layers: %u is not in 1..4096", o->layers);
+        return why_set(ret_why, STATUS_BAD_OPTION, "layers", "layers: %u is not in 1..4096",
+                       o->layers);
     return OK;
 }
 
@@ -145,16 +150,18 @@ static enum status take_memory(struct bench *b, struct why *ret_why)
     b->out = mem_aligned(rows * heads * o->d * sizeof *b->out);
     b->memory = mem_map(b->memory_bytes);
     b->layer.base = b->memory;
-    if (b->owner == NULL || b->runs == NULL || b->sequences == NULL || b->q == NULL || b->out == NULL ||
-        b->memory == NULL)
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for %zu MiB of K/V", b->memory_bytes >> 20);
+    if (b->owner == NULL || b->runs == NULL || b->sequences == NULL || b->q == NULL ||
+        b->out == NULL || b->memory == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for %zu MiB of K/V",
+                       b->memory_bytes >> 20);
     for (uint32_t h = 0; h < heads; h++)
         b->owner[h] = (uint16_t)(h / o->group);
     b->shape = shape_of(b);
     b->copy_bytes = o->rows == 1 ? oracle_repeat_bytes(&b->shape, o->context) : 0;
     b->copy = b->copy_bytes > 0 ? mem_map(b->copy_bytes) : NULL;
     if (b->copy_bytes > 0 && b->copy == NULL)
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for %zu MiB of repeated K/V", b->copy_bytes >> 20);
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for %zu MiB of repeated K/V",
+                       b->copy_bytes >> 20);
     return OK;
 }
 
@@ -209,7 +216,8 @@ static void make_sequences(struct bench *b)
         b->q[i] = (float)(int32_t)(uint32_t)next_random(&state) * 0x1p-31f * 2;
 }
 
-static void run_layer(struct bench *b, enum variant variant, uint32_t tid, const struct kv_layer *layer)
+static void run_layer(struct bench *b, enum variant variant, uint32_t tid,
+                      const struct kv_layer *layer)
 {
     if (variant == NO_PREFETCH || variant == GROUPED) {
         const struct attention_plan *plan = b->plans[variant == GROUPED];
@@ -222,7 +230,8 @@ static void run_layer(struct bench *b, enum variant variant, uint32_t tid, const
     uint32_t first, end;
     workers_share(b->shape.n_query_heads, 1, tid, b->o.n_threads, &first, &end);
     for (uint32_t i = 0; i < b->o.sequences; i++) {
-        struct oracle_attention oracle = {&b->shape, &b->kernels.attention, layer, &b->sequences[i], b->q, b->out};
+        struct oracle_attention oracle = {
+            &b->shape, &b->kernels.attention, layer, &b->sequences[i], b->q, b->out};
         if (variant == REPEAT)
             oracle_repeat(&oracle, first, end, b->copy);
         else
@@ -272,31 +281,39 @@ static double pass_flops(const struct bench *b)
     return 4.0 * b->o.d * b->shape.n_query_heads * tokens * b->o.sequences * b->o.layers;
 }
 
-static void print(FILE *out, bool json, const struct bench *b, const double seconds[VARIANT_COUNT], double limit_s)
+static void print(FILE *out, bool json, const struct bench *b, const double seconds[VARIANT_COUNT],
+                  double limit_s)
 {
     const struct bench_attention_options *o = &b->o;
     const char *type = o->type == KV_F16 ? "f16" : "f32";
     double bytes = (double)b->memory_bytes;
     fprintf(out,
-            json ? "{\"bench\": \"attention\", \"isa\": \"%s\", \"threads\": %u, \"type\": \"%s\", \"context\": %u, "
-                   "\"sequences\": %u, \"rows\": %u, \"kv_heads\": %u, \"group\": %u, \"d\": %u, \"layers\": %u, "
+            json ? "{\"bench\": \"attention\", \"isa\": \"%s\", \"threads\": %u, \"type\": \"%s\", "
+                   "\"context\": %u, "
+                   "\"sequences\": %u, \"rows\": %u, \"kv_heads\": %u, \"group\": %u, \"d\": %u, "
+                   "\"layers\": %u, "
                    "\"scattered\": %s, \"results\": ["
-                 : "%s, %u threads, K/V %s, context %u, %u sequences, %u rows each, %u K/V heads, group %u, d %u, "
+                 : "%s, %u threads, K/V %s, context %u, %u sequences, %u rows each, %u K/V heads, "
+                   "group %u, d %u, "
                    "%u layers, scattered %s\n",
-            isa_name(b->kernels.isa), o->n_threads, type, o->context, o->sequences, o->rows, o->n_kv_heads, o->group,
-            o->d, o->layers, o->scattered ? "true" : "false");
+            isa_name(b->kernels.isa), o->n_threads, type, o->context, o->sequences, o->rows,
+            o->n_kv_heads, o->group, o->d, o->layers, o->scattered ? "true" : "false");
     for (enum variant v = first_variant(b); v < VARIANT_COUNT; v++)
         fprintf(out,
-                json ? "{\"variant\": \"%s\", \"ms\": %.3f, \"gb_per_s\": %.2f, \"percent_of_limit\": %.1f, "
+                json ? "{\"variant\": \"%s\", \"ms\": %.3f, \"gb_per_s\": %.2f, "
+                       "\"percent_of_limit\": %.1f, "
                        "\"to_grouped\": %.2f, \"gflop_per_s\": %.1f}, "
-                     : "%-12s %9.2f ms  %7.2f GB/s  %5.1f %% of the read limit  %6.2f x grouped  %7.1f GFLOP/s\n",
-                variant_names[v], 1e3 * seconds[v], 1e-9 * bytes / seconds[v], 100 * limit_s / seconds[v],
-                seconds[v] / seconds[GROUPED], 1e-9 * pass_flops(b) / seconds[v]);
+                     : "%-12s %9.2f ms  %7.2f GB/s  %5.1f %% of the read limit  %6.2f x grouped  "
+                       "%7.1f GFLOP/s\n",
+                variant_names[v], 1e3 * seconds[v], 1e-9 * bytes / seconds[v],
+                100 * limit_s / seconds[v], seconds[v] / seconds[GROUPED],
+                1e-9 * pass_flops(b) / seconds[v]);
     if (json)
-        fprintf(out, "{\"variant\": \"read limit\", \"ms\": %.3f, \"gb_per_s\": %.2f}]}\n", 1e3 * limit_s,
-                1e-9 * bytes / limit_s);
+        fprintf(out, "{\"variant\": \"read limit\", \"ms\": %.3f, \"gb_per_s\": %.2f}]}\n",
+                1e3 * limit_s, 1e-9 * bytes / limit_s);
     else
-        fprintf(out, "%-12s %9.2f ms  %7.2f GB/s\n", "read limit", 1e3 * limit_s, 1e-9 * bytes / limit_s);
+        fprintf(out, "%-12s %9.2f ms  %7.2f GB/s\n", "read limit", 1e3 * limit_s,
+                1e-9 * bytes / limit_s);
 }
 
 static void measure(struct bench *b, FILE *out, bool json)
@@ -356,7 +373,8 @@ static void release(struct bench *b)
     mem_free(b->owner);
 }
 
-enum status bench_attention(const struct bench_attention_options *options, FILE *out, bool json, struct why *ret_why)
+enum status bench_attention(const struct bench_attention_options *options, FILE *out, bool json,
+                            struct why *ret_why)
 {
     struct bench b = {.o = *options};
     enum status s = prepare(&b, ret_why);

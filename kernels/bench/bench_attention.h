@@ -1,7 +1,8 @@
-/* bench_attention.h: grouped attention against its own ablations and against what the machine can read.
+/* bench_attention.h: grouped attention against its own ablations and against what the machine can
+ * read.
  *
- * Prints medians of rounds in which all variants alternate; nothing passes or fails by time. Takes its own memory and starts
- * its own workers; from a thread of the caller's. */
+ * Prints medians of rounds in which all variants alternate; nothing passes or fails by time. Takes
+ * its own memory and starts its own workers; from a thread of the caller's. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_BENCH_BENCH_ATTENTION_H
 #define FOLDKV_KERNELS_BENCH_BENCH_ATTENTION_H
@@ -9,8 +10,8 @@
 #include "kernels/kernel.h"
 
 struct bench_attention_options {
-    uint32_t n_threads;  /* 1..256 */
-    const char *isa;     /* NULL or "": the best */
+    uint32_t n_threads; /* 1..256 */
+    const char *isa;    /* NULL or "": the best */
     enum kv_type type;
     uint32_t context;    /* tokens a sequence holds; 0: 32768 */
     uint32_t sequences;  /* decoded together, each with K/V of its own; 0: 1 */

@@ -1,7 +1,9 @@
-/* attention_oracle.c: paged attention one query head and one row at a time, over K/V in place or over copies.
+/* attention_oracle.c: paged attention one query head and one row at a time, over K/V in place or
+ * over copies.
  *
- * HOW     A source says where unit u of a query head is. Rows, heads and chunks are plain loops; nothing is shared with the
- *         plan, the schedule or the run, so an error in those shows as a difference.
+ * HOW     A source says where unit u of a query head is. Rows, heads and chunks are plain loops;
+ *         nothing is shared with the plan, the schedule or the run, so an error in those shows as a
+ *         difference.
  * THREAD  any
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -52,27 +54,33 @@ static const char *unit_address(const struct source *source, uint32_t u)
     if (source->pages == NULL)
         return source->base + u * source->stride;
     const struct kv_layer *layer = source->pages->layer;
-    return source->base + physical_page(source->pages->sequence, u / PAGE_UNITS) * layer->page_stride +
+    return source->base +
+           physical_page(source->pages->sequence, u / PAGE_UNITS) * layer->page_stride +
            u % PAGE_UNITS * layer->unit_stride;
 }
 
-static struct head_sources sources_in_pages(const struct oracle_attention *o, uint32_t head, uint32_t n_units)
+static struct head_sources sources_in_pages(const struct oracle_attention *o, uint32_t head,
+                                            uint32_t n_units)
 {
     const struct kv_layer *layer = o->layer;
     const char *k = layer->base + o->shape->query_to_k_head[head] * layer->head_stride;
-    const char *v = layer->base + o->shape->query_to_v_head[head] * layer->head_stride + layer->v_offset;
+    const char *v =
+        layer->base + o->shape->query_to_v_head[head] * layer->head_stride + layer->v_offset;
     return (struct head_sources){{o, k, 0, n_units}, {o, v, 0, n_units}};
 }
 
-static struct head_sources sources_in_copy(const struct oracle_attention *o, const char *copy, uint32_t n_units)
+static struct head_sources sources_in_copy(const struct oracle_attention *o, const char *copy,
+                                           uint32_t n_units)
 {
     size_t stride = unit_bytes(o->shape);
-    return (struct head_sources){{NULL, copy, stride, n_units}, {NULL, copy + k_bytes(o->shape), stride, n_units}};
+    return (struct head_sources){{NULL, copy, stride, n_units},
+                                 {NULL, copy + k_bytes(o->shape), stride, n_units}};
 }
 
 /* One chunk of one row into m, l and acc. */
-static void attend_chunk(const struct oracle_attention *o, const struct head_sources *from, const float *q,
-                         uint32_t chunk, uint32_t n_tokens, float *m, float *l, float *acc)
+static void attend_chunk(const struct oracle_attention *o, const struct head_sources *from,
+                         const float *q, uint32_t chunk, uint32_t n_tokens, float *m, float *l,
+                         float *acc)
 {
     const void *k[ADDRESSES], *v[ADDRESSES];
     uint32_t ahead = attend_step_tokens(o->shape->d_qk, o->shape->d_v) / ATTEND_UNIT;
@@ -99,8 +107,8 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
 }
 
 /* One row of one query head, which sees n_tokens. */
-static void attend_row(const struct oracle_attention *o, const struct head_sources *from, uint32_t n_tokens,
-                       const float *q, float *out)
+static void attend_row(const struct oracle_attention *o, const struct head_sources *from,
+                       uint32_t n_tokens, const float *q, float *out)
 {
     float scaled[ATTEND_Q_STRIDE];
     float acc[ATTEND_WIDTH_MAX], acc2[ATTEND_WIDTH_MAX];
@@ -120,7 +128,8 @@ static void attend_row(const struct oracle_attention *o, const struct head_sourc
     o->kernels->finish(o->shape->d_v, l, acc, out);
 }
 
-static void attend_rows(const struct oracle_attention *o, const struct head_sources *from, uint32_t head)
+static void attend_rows(const struct oracle_attention *o, const struct head_sources *from,
+                        uint32_t head)
 {
     const struct attention_sequence *s = o->sequence;
     for (uint32_t r = 0; r < s->n_rows; r++) {
@@ -144,7 +153,8 @@ size_t oracle_repeat_bytes(const struct attention_shape *shape, uint32_t n_token
     return unit_bytes(shape) * units_of(n_tokens) * shape->n_query_heads;
 }
 
-void oracle_repeat(const struct oracle_attention *o, uint32_t head_first, uint32_t head_end, char *copy)
+void oracle_repeat(const struct oracle_attention *o, uint32_t head_first, uint32_t head_end,
+                   char *copy)
 {
     uint32_t n_units = units_of(o->sequence->first_position + o->sequence->n_rows);
     size_t bytes = unit_bytes(o->shape);

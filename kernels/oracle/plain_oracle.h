@@ -1,8 +1,10 @@
-/* plain_oracle.h: three definitions of attention under an owner map, over plain arrays, each with a receipt of what it owns and
- * what it repeats. They agree to the last bit: for each query head they do the same operations on the same numbers.
+/* plain_oracle.h: three definitions of attention under an owner map, over plain arrays, each with a
+ * receipt of what it owns and what it repeats. They agree to the last bit: for each query head they
+ * do the same operations on the same numbers.
  *
- * Explicit repeat gathers K and V for every query head; owner map reads K and V of the owner; grouped walks the K/V heads
- * and serves the query heads of each. One position attends all tokens. Any thread. */
+ * Explicit repeat gathers K and V for every query head; owner map reads K and V of the owner;
+ * grouped walks the K/V heads and serves the query heads of each. One position attends all tokens.
+ * Any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ORACLE_PLAIN_ORACLE_H
 #define FOLDKV_KERNELS_ORACLE_PLAIN_ORACLE_H
@@ -27,8 +29,11 @@ struct oracle_receipt {
 };
 
 /* out is [n_query_heads][d]. NO_MEMORY leaves it as it was. */
-enum status oracle_plain_repeat(const struct oracle_plain *p, double *out, struct oracle_receipt *ret_receipt) MUST_USE;
-void oracle_plain_owner_map(const struct oracle_plain *p, double *out, struct oracle_receipt *ret_receipt);
-void oracle_plain_grouped(const struct oracle_plain *p, double *out, struct oracle_receipt *ret_receipt);
+enum status oracle_plain_repeat(const struct oracle_plain *p, double *out,
+                                struct oracle_receipt *ret_receipt) MUST_USE;
+void oracle_plain_owner_map(const struct oracle_plain *p, double *out,
+                            struct oracle_receipt *ret_receipt);
+void oracle_plain_grouped(const struct oracle_plain *p, double *out,
+                          struct oracle_receipt *ret_receipt);
 
 #endif

@@ -1,10 +1,17 @@
-/* attend_avx2.c: grouped attention and K/V storing, AVX2: 12 of the 16 registers hold sums, two a vector. */
+/* attend_avx2.c: grouped attention and K/V storing, AVX2: 12 of the 16 registers hold sums, two a
+ * vector. */
 // SPDX-License-Identifier: Apache-2.0
 #define LANES_AVX2 1
 #define ATTEND_SPECIALISED 1
 #define ATTEND_NAME(op) op##__avx2
 
-enum { ATTEND_BLOCK_ROWS = 6, ATTEND_STEP_ROWS = 12, ATTEND_VECTORS = 5, ATTEND_UNROLL_ROWS = 24, ATTEND_UNROLL_WIDE = 4 };
+enum {
+    ATTEND_BLOCK_ROWS = 6,
+    ATTEND_STEP_ROWS = 12,
+    ATTEND_VECTORS = 5,
+    ATTEND_UNROLL_ROWS = 24,
+    ATTEND_UNROLL_WIDE = 4
+};
 
 #define ATTEND_EACH_ROWS(X, ...)                                                                   \
     X(1, __VA_ARGS__)                                                                              \

@@ -1,10 +1,17 @@
-/* attend_avx512.c: grouped attention and K/V storing, AVX-512: at most 24 of the 32 registers hold sums. */
+/* attend_avx512.c: grouped attention and K/V storing, AVX-512: at most 24 of the 32 registers hold
+ * sums. */
 // SPDX-License-Identifier: Apache-2.0
 #define LANES_AVX512 1
 #define ATTEND_SPECIALISED 1
 #define ATTEND_NAME(op) op##__avx512
 
-enum { ATTEND_BLOCK_ROWS = 24, ATTEND_STEP_ROWS = 24, ATTEND_VECTORS = 24, ATTEND_UNROLL_ROWS = 24, ATTEND_UNROLL_WIDE = 4 };
+enum {
+    ATTEND_BLOCK_ROWS = 24,
+    ATTEND_STEP_ROWS = 24,
+    ATTEND_VECTORS = 24,
+    ATTEND_UNROLL_ROWS = 24,
+    ATTEND_UNROLL_WIDE = 4
+};
 
 #define ATTEND_EACH_ROWS(X, ...)                                                                   \
     X(1, __VA_ARGS__)                                                                              \

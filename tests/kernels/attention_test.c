@@ -1,9 +1,11 @@
-/* attention_test.c: grouped attention against its oracles, against itself in every cut, and against double.
+/* attention_test.c: grouped attention against its oracles, against itself in every cut, and against
+ * double.
  *
- * HOW     Every case runs on every instruction set of this machine and is compared with memcmp: sets with scalar, the
- *         grouped path with materialised repeat and direct owner map, one thread with three, a whole prompt with pieces of
- *         it and with single rows. All that is not stored is NaN (paged_kv.h), so whatever reads too much shows. Scalar is
- *         compared with double. The seed is printed, and taken from FOLDKV_TEST_SEED.
+ * HOW     Every case runs on every instruction set of this machine and is compared with memcmp:
+ *         sets with scalar, the grouped path with materialised repeat and direct owner map, one
+ *         thread with three, a whole prompt with pieces of it and with single rows. All that is not
+ *         stored is NaN (paged_kv.h), so whatever reads too much shows. Scalar is compared with
+ *         double. The seed is printed, and taken from FOLDKV_TEST_SEED.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
@@ -42,7 +44,8 @@ static void require_same(const float *a, const float *b, size_t n, const char *w
         return;
     for (size_t i = 0; i < n; i++)
         ck_assert_msg(float_bits(a[i]) == float_bits(b[i]) || (isnan(a[i]) && isnan(b[i])),
-                      "%s: element %zu of %zu is %a in one and %a in the other", what, i, n, (double)a[i], (double)b[i]);
+                      "%s: element %zu of %zu is %a in one and %a in the other", what, i, n,
+                      (double)a[i], (double)b[i]);
 }
 
 static float *new_floats(size_t n)
@@ -67,7 +70,9 @@ struct leaf {
 
 static uint32_t random_width(uint64_t *seed)
 {
-    return noise_below(seed, 3) == 0 ? 16 * (1 + noise_below(seed, 16)) : noise_below(seed, 2) == 0 ? 64 : 128;
+    return noise_below(seed, 3) == 0   ? 16 * (1 + noise_below(seed, 16))
+           : noise_below(seed, 2) == 0 ? 64
+                                       : 128;
 }
 
 /* Even, a diagonal, or anything, with rows that see nothing. */
@@ -76,7 +81,9 @@ static void random_rows(struct leaf *leaf, uint64_t *seed)
     struct attend_tile *t = &leaf->tile;
     uint32_t kind = noise_below(seed, 3);
     for (uint32_t r = 0; r < t->n_rows; r++) {
-        uint32_t behind = kind == 0 ? 0 : kind == 1 ? (t->n_rows - 1 - r) / 3 : noise_below(seed, t->n_tokens + 1);
+        uint32_t behind = kind == 0   ? 0
+                          : kind == 1 ? (t->n_rows - 1 - r) / 3
+                                      : noise_below(seed, t->n_tokens + 1);
         leaf->row_tokens[r] = (uint16_t)(behind < t->n_tokens ? t->n_tokens - behind : 0);
     }
     leaf->row_tokens[noise_below(seed, t->n_rows)] = (uint16_t)t->n_tokens;
@@ -116,7 +123,8 @@ static void leaf_init(struct leaf *leaf, uint64_t *seed)
                         (float)noise_between(-peak, peak, seed));
         for (uint32_t j = 0; j < t->d_v; j++)
             store_value(leaf->type, leaf->v, (size_t)token * t->d_v + j,
-                        (float)(noise_between(-2, 2, seed) + (j == 5 && token == t->n_tokens - 1 ? bad : 0)));
+                        (float)(noise_between(-2, 2, seed) +
+                                (j == 5 && token == t->n_tokens - 1 ? bad : 0)));
     }
     for (uint32_t u = 0; u < n_units; u++) {
         leaf->k_units[u] = leaf->k + u * kv_k_part_bytes(leaf->type, t->d_qk);
@@ -162,9 +170,11 @@ START_TEST(chunks_are_the_same_bits_as_scalar)
         float *expected = leaf_run(&leaf, scalar_kernels(), &n);
         float *found = leaf_run(&leaf, &kernels, &n);
         require_same(found, expected, n, kernels_row(0).op);
-        for (uint32_t r = 0; r < leaf.tile.n_rows; r++) /* rows that see nothing have the empty state */
+        for (uint32_t r = 0; r < leaf.tile.n_rows;
+             r++) /* rows that see nothing have the empty state */
             if (leaf.row_tokens[r] == 0)
-                ck_assert(isinf(found[r]) && found[r] < 0 && float_bits(found[leaf.tile.n_rows + r]) == 0);
+                ck_assert(isinf(found[r]) && found[r] < 0 &&
+                          float_bits(found[leaf.tile.n_rows + r]) == 0);
         guard_free(expected, n * sizeof *expected);
         guard_free(found, n * sizeof *found);
         leaf_release(&leaf);
@@ -192,7 +202,8 @@ START_TEST(a_row_is_the_same_bits_in_any_tile)
             float *alone = leaf_run(&one, &kernels, &n_one);
             require_same(all + r, alone, 1, "m");
             require_same(all + leaf.tile.n_rows + r, alone + 1, 1, "l");
-            require_same(all + 2 * (size_t)leaf.tile.n_rows + (size_t)r * leaf.tile.d_v, alone + 2, leaf.tile.d_v, "acc");
+            require_same(all + 2 * (size_t)leaf.tile.n_rows + (size_t)r * leaf.tile.d_v, alone + 2,
+                         leaf.tile.d_v, "acc");
             guard_free(alone, n_one * sizeof *alone);
         }
         guard_free(all, n * sizeof *all);
@@ -222,7 +233,8 @@ START_TEST(merge_and_finish_are_the_same_bits_as_scalar)
         m[0] = m[1] = (float)noise_between(-90, 90, &seed);
         l[0] = l[1] = (float)noise_between(1, 200, &seed);
         for (int side = 0; side < 2; side++) {
-            const struct attention_kernels *k = side == 0 ? &scalar_kernels()->attention : &kernels.attention;
+            const struct attention_kernels *k =
+                side == 0 ? &scalar_kernels()->attention : &kernels.attention;
             k->merge(d, &m[side], &l[side], acc[side], m2, l2, acc2);
             k->finish(d, l[side], acc[side], out[side]);
         }
@@ -245,13 +257,15 @@ START_TEST(storing_writes_one_token_and_nothing_else)
     uint64_t seed = test_seed() + 4;
     for (int i = 0; i < TILES && pick_isa(_i, &kernels); i++) {
         enum kv_type type = (enum kv_type)(i % KV_TYPE_COUNT);
-        uint32_t d_qk = random_width(&seed), d_v = random_width(&seed), token = noise_below(&seed, ATTEND_UNIT);
+        uint32_t d_qk = random_width(&seed), d_v = random_width(&seed),
+                 token = noise_below(&seed, ATTEND_UNIT);
         size_t k_bytes = kv_k_part_bytes(type, d_qk), v_bytes = kv_v_part_bytes(type, d_v);
         float *k = guard_alloc(d_qk * sizeof *k), *v = guard_alloc(d_v * sizeof *v);
         noise_fill(k, d_qk, -70000, 70000, &seed);
         noise_fill(v, d_v, -1e-4, 1e-4, &seed);
         v[0] = -0.0f;
-        char *k_part = memset(guard_alloc(k_bytes), 0x5a, k_bytes), *v_part = memset(guard_alloc(v_bytes), 0x5a, v_bytes);
+        char *k_part = memset(guard_alloc(k_bytes), 0x5a, k_bytes),
+             *v_part = memset(guard_alloc(v_bytes), 0x5a, v_bytes);
         char *k_wanted = memset(guard_alloc(k_bytes), 0x5a, k_bytes);
         char *v_wanted = memset(guard_alloc(v_bytes), 0x5a, v_bytes);
         for (uint32_t j = 0; j < d_qk; j++)
@@ -278,16 +292,20 @@ static void random_owners(struct paged_spec *s, uint64_t *seed)
 {
     uint32_t kind = noise_below(seed, 3);
     for (uint32_t h = 0; h < s->n_query_heads; h++) {
-        s->k_owner[h] = (uint16_t)(kind == 0 ? h * s->n_kv_heads / s->n_query_heads : noise_below(seed, s->n_kv_heads));
+        s->k_owner[h] = (uint16_t)(kind == 0 ? h * s->n_kv_heads / s->n_query_heads
+                                             : noise_below(seed, s->n_kv_heads));
         s->v_owner[h] = kind == 2 ? (uint16_t)noise_below(seed, s->n_kv_heads) : s->k_owner[h];
     }
 }
 
-/* Decoding and prefilling sequences together; lengths near the borders of units, steps, pages and chunks. */
+/* Decoding and prefilling sequences together; lengths near the borders of units, steps, pages and
+ * chunks. */
 static struct paged_spec random_spec(uint64_t *seed)
 {
-    static const uint32_t borders[] = {0, 1, 15, 16, 17, 47, 48, 63, 64, 65, 127, 128, 254, 255, 256, 257, 300, 511, 512, 530};
-    struct paged_spec s = {.n_kv_heads = 1 + noise_below(seed, 3), .type = (enum kv_type)noise_below(seed, 2)};
+    static const uint32_t borders[] = {0,   1,   15,  16,  17,  47,  48,  63,  64,  65,
+                                       127, 128, 254, 255, 256, 257, 300, 511, 512, 530};
+    struct paged_spec s = {.n_kv_heads = 1 + noise_below(seed, 3),
+                           .type = (enum kv_type)noise_below(seed, 2)};
     s.n_query_heads = s.n_kv_heads * (1 + noise_below(seed, s.n_kv_heads == 1 ? 30 : 7));
     s.d_qk = 16 * (1 + noise_below(seed, 5));
     s.d_v = noise_below(seed, 2) == 0 ? s.d_qk : 16 * (1 + noise_below(seed, 5));
@@ -300,7 +318,8 @@ static struct paged_spec random_spec(uint64_t *seed)
     return s;
 }
 
-static void require_all_ways_agree(const struct paged_kv *p, const struct kernels *kernels, const float *expected)
+static void require_all_ways_agree(const struct paged_kv *p, const struct kernels *kernels,
+                                   const float *expected)
 {
     size_t n = paged_kv_out_bytes(p) / sizeof(float);
     float *found = guard_alloc(n * sizeof *found);
@@ -383,8 +402,16 @@ END_TEST
 START_TEST(diffuse_attention_keeps_its_precision)
 {
     uint64_t seed = test_seed() + 300;
-    struct paged_spec spec = {.n_query_heads = 2, .n_kv_heads = 1, .d_qk = 64, .d_v = 64, .type = KV_F16, .n_sequences = 1,
-                              .first = {32767}, .rows = {1}, .v_mean = 1, .run_pages_max = 40};
+    struct paged_spec spec = {.n_query_heads = 2,
+                              .n_kv_heads = 1,
+                              .d_qk = 64,
+                              .d_v = 64,
+                              .type = KV_F16,
+                              .n_sequences = 1,
+                              .first = {32767},
+                              .rows = {1},
+                              .v_mean = 1,
+                              .run_pages_max = 40};
     struct paged_kv p;
     struct kernels kernels;
     paged_kv_init(&p, &spec, &seed);
@@ -411,7 +438,8 @@ static void plant(struct paged_kv *p, uint32_t token, float k_value, float v_val
 }
 
 /* Rows before the token keep their bits; the others cannot be finite. */
-static void require_confined(const struct paged_kv *p, const float *before, const float *after, uint32_t token)
+static void require_confined(const struct paged_kv *p, const float *before, const float *after,
+                             uint32_t token)
 {
     size_t width = (size_t)p->spec.n_query_heads * p->spec.d_v;
     for (uint32_t r = 0; r < p->n_rows; r++) {
@@ -428,9 +456,16 @@ START_TEST(infinities_of_later_tokens_reach_no_earlier_row)
 {
     static const float poison[][2] = {{0, INFINITY}, {NAN, 0}, {INFINITY, NAN}, {0, -INFINITY}};
     uint64_t seed = test_seed() + 400;
-    struct paged_spec spec = {.n_query_heads = 6, .n_kv_heads = 2, .d_qk = 64, .d_v = 48, .type = (enum kv_type)(_i % 2),
-                              .k_owner = {0, 0, 0, 1, 1, 1}, .v_owner = {0, 0, 0, 1, 1, 1}, .n_sequences = 1,
-                              .first = {230}, .rows = {70}};
+    struct paged_spec spec = {.n_query_heads = 6,
+                              .n_kv_heads = 2,
+                              .d_qk = 64,
+                              .d_v = 48,
+                              .type = (enum kv_type)(_i % 2),
+                              .k_owner = {0, 0, 0, 1, 1, 1},
+                              .v_owner = {0, 0, 0, 1, 1, 1},
+                              .n_sequences = 1,
+                              .first = {230},
+                              .rows = {70}};
     struct paged_kv p;
     struct kernels kernels;
     for (int isa = 0; isa < ISA_COUNT; isa++) {
@@ -451,12 +486,19 @@ START_TEST(infinities_of_later_tokens_reach_no_earlier_row)
 }
 END_TEST
 
-/* Token 0 outweighs all others and its V is 0; theirs underflow to -0, which one more merge would turn into 0. */
+/* Token 0 outweighs all others and its V is 0; theirs underflow to -0, which one more merge would
+ * turn into 0. */
 START_TEST(an_empty_chunk_is_not_merged)
 {
     uint64_t seed = test_seed() + 450;
-    struct paged_spec spec = {.n_query_heads = 2, .n_kv_heads = 1, .d_qk = 16, .d_v = 16, .type = KV_F32, .n_sequences = 1,
-                              .first = {250}, .rows = {12}};
+    struct paged_spec spec = {.n_query_heads = 2,
+                              .n_kv_heads = 1,
+                              .d_qk = 16,
+                              .d_v = 16,
+                              .type = KV_F32,
+                              .n_sequences = 1,
+                              .first = {250},
+                              .rows = {12}};
     struct paged_kv p;
     struct kernels kernels;
     kernels_pick(UINT32_MAX, &kernels);
@@ -479,13 +521,19 @@ END_TEST
 START_TEST(a_stale_plan_is_refused_and_touches_nothing)
 {
     uint64_t seed = test_seed() + 500;
-    struct paged_spec spec = {.n_query_heads = 3, .n_kv_heads = 1, .d_qk = 32, .d_v = 32, .n_sequences = 1, .first = {40},
+    struct paged_spec spec = {.n_query_heads = 3,
+                              .n_kv_heads = 1,
+                              .d_qk = 32,
+                              .d_v = 32,
+                              .n_sequences = 1,
+                              .first = {40},
                               .rows = {1}};
     struct paged_kv p;
     struct attention_plan *plan = NULL;
     paged_kv_init(&p, &spec, &seed);
     struct attention_shape shape = paged_kv_shape(&p, 2);
-    ck_assert_int_eq((int)attention_plan_new(&shape, &scalar_kernels()->attention, &plan, NULL), OK);
+    ck_assert_int_eq((int)attention_plan_new(&shape, &scalar_kernels()->attention, &plan, NULL),
+                     OK);
     attention_schedule(plan, p.sequences, 1);
     float out[96];
     memset(out, CANARY, sizeof out);
@@ -494,10 +542,12 @@ START_TEST(a_stale_plan_is_refused_and_touches_nothing)
     memcpy(generation, shape.cache_generation, sizeof generation);
     for (uint32_t tid = 0; tid < 2; tid++) {
         hash[31] ^= 1;
-        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, generation, p.q, out), STATUS_STALE_PLAN);
+        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, generation, p.q, out),
+                         STATUS_STALE_PLAN);
         hash[31] ^= 1;
         generation[0] ^= 0x80;
-        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, generation, p.q, out), STATUS_STALE_PLAN);
+        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, generation, p.q, out),
+                         STATUS_STALE_PLAN);
         generation[0] ^= 0x80;
         for (size_t i = 0; i < sizeof out; i++)
             ck_assert_int_eq(((const char *)out)[i], CANARY);
@@ -521,8 +571,8 @@ struct threaded {
 static void run_member(void *arg, uint32_t tid)
 {
     struct threaded *t = arg;
-    enum status s = attention_run(t->plan, tid, &t->p->layer, t->shape->architecture_hash, t->shape->cache_generation,
-                                  t->p->q, t->out);
+    enum status s = attention_run(t->plan, tid, &t->p->layer, t->shape->architecture_hash,
+                                  t->shape->cache_generation, t->p->q, t->out);
     ASSERT(s == OK);
     workers_barrier(t->workers);
     attention_merge(t->plan, tid, t->out);
@@ -531,9 +581,16 @@ static void run_member(void *arg, uint32_t tid)
 START_TEST(threads_side_by_side_give_the_same_bits)
 {
     uint64_t seed = test_seed() + 600;
-    struct paged_spec spec = {.n_query_heads = 9, .n_kv_heads = 3, .d_qk = 64, .d_v = 64, .type = KV_F16, .n_sequences = 4,
-                              .k_owner = {0, 0, 0, 1, 1, 1, 2, 2, 2}, .v_owner = {0, 0, 0, 1, 1, 1, 2, 2, 2},
-                              .first = {1500, 0, 700, 3}, .rows = {1, 40, 5, 1}};
+    struct paged_spec spec = {.n_query_heads = 9,
+                              .n_kv_heads = 3,
+                              .d_qk = 64,
+                              .d_v = 64,
+                              .type = KV_F16,
+                              .n_sequences = 4,
+                              .k_owner = {0, 0, 0, 1, 1, 1, 2, 2, 2},
+                              .v_owner = {0, 0, 0, 1, 1, 1, 2, 2, 2},
+                              .first = {1500, 0, 700, 3},
+                              .rows = {1, 40, 5, 1}};
     struct paged_kv p;
     struct kernels kernels;
     kernels_pick(UINT32_MAX, &kernels);
@@ -562,8 +619,14 @@ END_TEST
 START_TEST(one_tile_may_be_cut_by_many_threads)
 {
     uint64_t seed = test_seed() + 650;
-    struct paged_spec spec = {.n_query_heads = 5, .n_kv_heads = 1, .d_qk = 32, .d_v = 48, .type = KV_F16, .n_sequences = 1,
-                              .first = {3000}, .rows = {3}};
+    struct paged_spec spec = {.n_query_heads = 5,
+                              .n_kv_heads = 1,
+                              .d_qk = 32,
+                              .d_v = 48,
+                              .type = KV_F16,
+                              .n_sequences = 1,
+                              .first = {3000},
+                              .rows = {3}};
     struct paged_kv p;
     struct kernels kernels;
     kernels_pick(UINT32_MAX, &kernels);
@@ -605,7 +668,8 @@ START_TEST(the_fixture_owns_48_repeats_96_and_grouped_repeats_none)
         ck_assert_uint_eq(r[i].repeated_bytes, i == 0 ? 96 : 0);
         ck_assert_mem_eq(out[i], out[0], sizeof out[0]);
     }
-    ck_assert_mem_ne(out[0], out[0] + 2, 2 * sizeof(double)); /* heads of one owner still differ by their queries */
+    ck_assert_mem_ne(out[0], out[0] + 2,
+                     2 * sizeof(double)); /* heads of one owner still differ by their queries */
 }
 END_TEST
 

@@ -1,7 +1,8 @@
 /* paged_kv.c: pages, sequences and the several ways to attend over them.
  *
- * HOW     Pages are dealt to the sequences in a shuffled order in runs of random length, so that neighbours in a sequence
- *         are mostly not neighbours in memory. The mapping ends at a guard page.
+ * HOW     Pages are dealt to the sequences in a shuffled order in runs of random length, so that
+ *         neighbours in a sequence are mostly not neighbours in memory. The mapping ends at a guard
+ *         page.
  * OWNS    Everything it made, from init to release.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -50,7 +51,8 @@ static void take_memory(struct paged_kv *p, uint32_t n_pages)
     p->layer.base = p->memory;
 }
 
-/* Runs of random length cover the pages; shuffled, they are dealt out in order and cut where a sequence has enough. */
+/* Runs of random length cover the pages; shuffled, they are dealt out in order and cut where a
+ * sequence has enough. */
 static void deal_pages(struct paged_kv *p, uint32_t n_pages, uint64_t *seed)
 {
     struct page_run *runs = mem_zalloc(2 * (size_t)n_pages + PAGED_SEQUENCES_MAX, sizeof *runs);
@@ -73,8 +75,10 @@ static void deal_pages(struct paged_kv *p, uint32_t n_pages, uint64_t *seed)
     p->runs = runs;
     uint32_t row = 0;
     for (uint32_t i = 0; i < p->spec.n_sequences; i++) {
-        p->sequences[i] = (struct attention_sequence){
-            .runs = runs, .first_position = p->spec.first[i], .n_rows = p->spec.rows[i], .row_first = row};
+        p->sequences[i] = (struct attention_sequence){.runs = runs,
+                                                      .first_position = p->spec.first[i],
+                                                      .n_rows = p->spec.rows[i],
+                                                      .row_first = row};
         row += p->spec.rows[i];
         for (uint32_t left = pages_of(p, i); left > 0;) {
             struct page_run *from = &free_runs[n_free - 1];
@@ -97,7 +101,8 @@ static char *unit_of(const struct paged_kv *p, uint32_t sequence, uint32_t token
     uint32_t page = token / PAGE_TOKENS;
     while (page >= run->n_pages)
         page -= run++->n_pages;
-    return p->memory + kv_head * p->layer.head_stride + (run->first_page + page) * p->layer.page_stride +
+    return p->memory + kv_head * p->layer.head_stride +
+           (run->first_page + page) * p->layer.page_stride +
            token % PAGE_TOKENS / ATTEND_UNIT * p->layer.unit_stride;
 }
 
@@ -108,12 +113,12 @@ static const struct kernels *scalar_kernels(void)
     return &kernels;
 }
 
-void paged_kv_store(struct paged_kv *p, uint32_t sequence, uint32_t token, uint32_t kv_head, const float *k,
-                    const float *v)
+void paged_kv_store(struct paged_kv *p, uint32_t sequence, uint32_t token, uint32_t kv_head,
+                    const float *k, const float *v)
 {
     char *unit = unit_of(p, sequence, token, kv_head);
-    scalar_kernels()->attention.store[p->spec.type](p->spec.d_qk, p->spec.d_v, token % ATTEND_UNIT, k, v, unit,
-                                                    unit + p->layer.v_offset);
+    scalar_kernels()->attention.store[p->spec.type](p->spec.d_qk, p->spec.d_v, token % ATTEND_UNIT,
+                                                    k, v, unit, unit + p->layer.v_offset);
 }
 
 static void fill(struct paged_kv *p, uint64_t *seed)
@@ -176,7 +181,8 @@ struct attention_shape paged_kv_shape(const struct paged_kv *p, uint32_t n_threa
         .context_max = 1,
     };
     for (uint32_t i = 0; i < p->spec.n_sequences; i++)
-        shape.context_max = tokens_of(p, i) > shape.context_max ? tokens_of(p, i) : shape.context_max;
+        shape.context_max =
+            tokens_of(p, i) > shape.context_max ? tokens_of(p, i) : shape.context_max;
     memcpy(shape.architecture_hash, hash, sizeof hash);
     memcpy(shape.cache_generation, generation, sizeof generation);
     return shape;
@@ -199,7 +205,8 @@ static void run_step(const struct paged_kv *p, struct attention_plan *plan, uint
     ck_assert_uint_eq(mem_calls(), calls);
 }
 
-static struct attention_plan *plan_for(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads)
+static struct attention_plan *plan_for(const struct paged_kv *p, const struct kernels *kernels,
+                                       uint32_t n_threads)
 {
     struct attention_shape shape = paged_kv_shape(p, n_threads);
     struct attention_plan *plan = NULL;
@@ -209,15 +216,16 @@ static struct attention_plan *plan_for(const struct paged_kv *p, const struct ke
     return plan;
 }
 
-void paged_kv_grouped(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads, float *out)
+void paged_kv_grouped(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads,
+                      float *out)
 {
     struct attention_plan *plan = plan_for(p, kernels, n_threads);
     run_step(p, plan, n_threads, p->sequences, p->spec.n_sequences, out);
     attention_plan_free(&plan);
 }
 
-void paged_kv_stepwise(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads, uint32_t rows_max,
-                       float *out)
+void paged_kv_stepwise(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads,
+                       uint32_t rows_max, float *out)
 {
     struct attention_plan *plan = plan_for(p, kernels, n_threads);
     for (uint32_t row = 0;; row += rows_max) {
@@ -239,11 +247,13 @@ void paged_kv_stepwise(const struct paged_kv *p, const struct kernels *kernels, 
     attention_plan_free(&plan);
 }
 
-static void run_oracle(const struct paged_kv *p, const struct kernels *kernels, bool repeat, float *out)
+static void run_oracle(const struct paged_kv *p, const struct kernels *kernels, bool repeat,
+                       float *out)
 {
     struct attention_shape shape = paged_kv_shape(p, 1);
     for (uint32_t i = 0; i < p->spec.n_sequences; i++) {
-        struct oracle_attention o = {&shape, &kernels->attention, &p->layer, &p->sequences[i], p->q, out};
+        struct oracle_attention o = {&shape, &kernels->attention, &p->layer, &p->sequences[i], p->q,
+                                     out};
         if (!repeat) {
             oracle_owner_map(&o, 0, shape.n_query_heads);
             continue;
@@ -270,8 +280,8 @@ static double rounded(enum kv_type type, float x)
     return (double)(type == KV_F16 ? half_to_float(half_from_float(x)) : x);
 }
 
-static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t n_tokens, uint32_t head, const float *q,
-                          double *out)
+static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t n_tokens,
+                          uint32_t head, const float *q, double *out)
 {
     const struct paged_spec *s = &p->spec;
     double *weight = mem_zalloc(n_tokens, sizeof *weight);
@@ -303,6 +313,7 @@ void paged_kv_reference(const struct paged_kv *p, double *out)
         for (uint32_t r = 0; r < p->sequences[i].n_rows; r++)
             for (uint32_t h = 0; h < p->spec.n_query_heads; h++) {
                 size_t at = (size_t)(p->sequences[i].row_first + r) * p->spec.n_query_heads + h;
-                reference_row(p, i, p->spec.first[i] + r + 1, h, p->q + at * p->spec.d_qk, out + at * p->spec.d_v);
+                reference_row(p, i, p->spec.first[i] + r + 1, h, p->q + at * p->spec.d_qk,
+                              out + at * p->spec.d_v);
             }
 }

@@ -1,6 +1,8 @@
-/* paged_kv.h: a small world for attention tests: one layer of pages, sequences scattered over them, random K, V and queries.
+/* paged_kv.h: a small world for attention tests: one layer of pages, sequences scattered over them,
+ * random K, V and queries.
  *
- * What no token was stored into is NaN, so a read too many shows in the result. Ends the test on failure. */
+ * What no token was stored into is NaN, so a read too many shows in the result. Ends the test on
+ * failure. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_PAGED_KV_H
 #define FOLDKV_TESTS_PAGED_KV_H
@@ -40,17 +42,19 @@ struct paged_kv {
 void paged_kv_init(struct paged_kv *p, const struct paged_spec *spec, uint64_t *seed);
 void paged_kv_release(struct paged_kv *p);
 /* Stores a token's K and V of one head, by the scalar kernel. */
-void paged_kv_store(struct paged_kv *p, uint32_t sequence, uint32_t token, uint32_t kv_head, const float *k,
-                    const float *v);
+void paged_kv_store(struct paged_kv *p, uint32_t sequence, uint32_t token, uint32_t kv_head,
+                    const float *k, const float *v);
 struct attention_shape paged_kv_shape(const struct paged_kv *p, uint32_t n_threads);
 /* Bytes of a result, [n_rows][n_query_heads * d_v]. */
 size_t paged_kv_out_bytes(const struct paged_kv *p);
 
-/* The result of the grouped path: a plan, a schedule and the shares of n_threads one after the other. */
-void paged_kv_grouped(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads, float *out);
+/* The result of the grouped path: a plan, a schedule and the shares of n_threads one after the
+ * other. */
+void paged_kv_grouped(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads,
+                      float *out);
 /* The same in steps of at most rows_max rows of each sequence: chunked prefill; 1 is decode. */
-void paged_kv_stepwise(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads, uint32_t rows_max,
-                       float *out);
+void paged_kv_stepwise(const struct paged_kv *p, const struct kernels *kernels, uint32_t n_threads,
+                       uint32_t rows_max, float *out);
 void paged_kv_owner_map(const struct paged_kv *p, const struct kernels *kernels, float *out);
 void paged_kv_repeat(const struct paged_kv *p, const struct kernels *kernels, float *out);
 /* By double arithmetic over the rounded K and V. */

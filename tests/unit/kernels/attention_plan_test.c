@@ -1,4 +1,5 @@
-/* attention_plan_test.c: groups by both owners, refusals that name the field, failing allocations. */
+/* attention_plan_test.c: groups by both owners, refusals that name the field, failing allocations.
+ * */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 
@@ -145,8 +146,8 @@ END_TEST
 
 START_TEST(steps_follow_the_widths)
 {
-    static const uint32_t wanted[][3] = {{16, 16, 64}, {64, 64, 64}, {64, 80, 48}, {96, 64, 32}, {128, 128, 32},
-                                         {144, 16, 16}, {256, 256, 16}};
+    static const uint32_t wanted[][3] = {{16, 16, 64},   {64, 64, 64},  {64, 80, 48},  {96, 64, 32},
+                                         {128, 128, 32}, {144, 16, 16}, {256, 256, 16}};
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
         ck_assert_uint_eq(attend_step_tokens(wanted[i][0], wanted[i][1]), wanted[i][2]);
 }

@@ -1,4 +1,5 @@
-/* attention_schedule_test.c: every row of every head is in one tile, every chunk in one share, and the shares are even. */
+/* attention_schedule_test.c: every row of every head is in one tile, every chunk in one share, and
+ * the shares are even. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 
@@ -81,7 +82,8 @@ static void check_tiles(const struct world *w)
                 at += tile->n_rows;
                 uint32_t last_row = (at - 1) / plan->groups[g].n_heads;
                 ck_assert_uint_eq(tile->n_tokens, s->first_position + last_row + 1);
-                ck_assert_uint_eq(tile->n_chunks, (tile->n_tokens + ATTEND_CHUNK - 1) / ATTEND_CHUNK);
+                ck_assert_uint_eq(tile->n_chunks,
+                                  (tile->n_tokens + ATTEND_CHUNK - 1) / ATTEND_CHUNK);
                 least = tile->n_rows < least ? tile->n_rows : least;
                 most = tile->n_rows > most ? tile->n_rows : most;
             }
@@ -111,9 +113,12 @@ static void check_cuts(const struct world *w)
     for (uint32_t i = 1; i < n; i++) {
         const struct attention_cut *cut = &plan->cuts[i];
         ck_assert(!cut_is_before(cut, cut - 1));
-        ck_assert(cut->tile == plan->n_tiles ? cut->chunk == 0 : cut->chunk < plan->tiles[cut->tile].n_chunks);
-        double off = (double)cost_until(plan, cut) - share * i; /* a chunk, and the tiles' own weight */
-        ck_assert_msg(off * off <= 10000.0 * 10000.0 + 0.01 * share * share * n, "cut %u is %g off", i, off);
+        ck_assert(cut->tile == plan->n_tiles ? cut->chunk == 0
+                                             : cut->chunk < plan->tiles[cut->tile].n_chunks);
+        double off =
+            (double)cost_until(plan, cut) - share * i; /* a chunk, and the tiles' own weight */
+        ck_assert_msg(off * off <= 10000.0 * 10000.0 + 0.01 * share * share * n, "cut %u is %g off",
+                      i, off);
         if (cut->chunk == 0)
             continue;
         const struct attention_sequence *s = &w->sequences[plan->tiles[cut->tile].sequence];
@@ -138,10 +143,12 @@ START_TEST(random_steps_are_covered_once)
 {
     uint64_t seed = test_seed() + (uint64_t)_i;
     for (int round = 0; round < 30; round++) {
-        struct world w = {.plan = new_plan(1 + noise_below(&seed, 8), 1 + noise_below(&seed, 30), 1 + noise_below(&seed, 9))};
+        struct world w = {.plan = new_plan(1 + noise_below(&seed, 8), 1 + noise_below(&seed, 30),
+                                           1 + noise_below(&seed, 9))};
         uint32_t n = noise_below(&seed, SEQUENCES_MAX + 1);
         for (uint32_t i = 0; i < n; i++)
-            add_sequence(&w, noise_below(&seed, CONTEXT - 90), noise_below(&seed, 3) == 0 ? noise_below(&seed, 90) : 1, &seed);
+            add_sequence(&w, noise_below(&seed, CONTEXT - 90),
+                         noise_below(&seed, 3) == 0 ? noise_below(&seed, 90) : 1, &seed);
         schedule_and_check(&w);
         attention_plan_free(&w.plan);
     }
