@@ -1,6 +1,5 @@
-/* attend_scalar.c: grouped attention and K/V storing in plain C: the definition. One function
- * serves all shapes:
- * there are no registers to fill. */
+/* attend_scalar.c: grouped attention and K/V storing in plain C: the definition. One function serves
+ * all shapes: there are no registers to fill. */
 // SPDX-License-Identifier: Apache-2.0
 #define LANES_SCALAR 1
 #define ATTEND_SPECIALISED 0

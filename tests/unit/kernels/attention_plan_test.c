@@ -1,5 +1,4 @@
-/* attention_plan_test.c: groups by both owners, refusals that name the field, failing allocations.
- * */
+/* attention_plan_test.c: groups by both owners, refusals with the field, failing allocations. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 
