@@ -177,7 +177,7 @@ END_TEST
 /* A user of its own with room for a few threads; without the right to become one, no thread at all can be made. */
 START_TEST(a_thread_that_cannot_be_made_ends_the_others)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return; /* the sanitizer ends the process where a thread's memory cannot be had */
 #endif
     struct rlimit limit = {.rlim_cur = 8, .rlim_max = 8};
