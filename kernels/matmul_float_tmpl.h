@@ -73,29 +73,41 @@ LANES_INLINE void float_prefetch(const struct float_tile *t, int panels, int row
             prefetch_line_far(t->w, (size_t)p * t->panel_bytes + ahead);
 }
 
+/* One column of every panel times its activation of every row. */
+LANES_INLINE void float_column(const struct float_tile *t, const int panels, const int rows,
+                               const size_t column_bytes, float_load_fn *load, size_t c, v16 *acc)
+{
+    v16 w[PANELS_MAX];
+#pragma GCC unroll 4
+    for (int p = 0; p < panels; p++)
+        w[p] = load(t->w + (size_t)p * t->panel_bytes + c * column_bytes);
+#pragma GCC unroll 6
+    for (int r = 0; r < rows; r++) {
+        v16 x = v16_set1(t->x[(size_t)r * t->n_columns + c]);
+#pragma GCC unroll 4
+        for (int p = 0; p < panels; p++)
+            acc[p * rows + r] = v16_fma(w[p], x, acc[p * rows + r]);
+    }
+}
+
 LANES_INLINE void float_tile(const struct float_tile *t, const int panels, const int rows,
                              const size_t column_bytes, float_load_fn *load)
 {
+    const size_t line_columns = 64 / column_bytes;
     v16 acc[PANELS_MAX * MANY_ROWS];
 #pragma GCC unroll 32
     for (int i = 0; i < panels * rows; i++)
         acc[i] = v16_zero();
-    for (size_t c = 0; c < t->n_columns; c++) {
-        size_t at = c * column_bytes;
-        if (t->stream && at % 64 == 0)
-            float_prefetch(t, panels, rows, at);
-        v16 w[PANELS_MAX];
-#pragma GCC unroll 8
-        for (int p = 0; p < panels; p++)
-            w[p] = load(t->w + (size_t)p * t->panel_bytes + at);
-#pragma GCC unroll 16
-        for (int r = 0; r < rows; r++) {
-            v16 x = v16_set1(t->x[(size_t)r * t->n_columns + c]);
-#pragma GCC unroll 8
-            for (int p = 0; p < panels; p++)
-                acc[p * rows + r] = v16_fma(w[p], x, acc[p * rows + r]);
-        }
+    size_t c = 0;
+    for (; c + line_columns <= t->n_columns; c += line_columns) {
+        if (t->stream)
+            float_prefetch(t, panels, rows, c * column_bytes);
+#pragma GCC unroll 2
+        for (size_t i = 0; i < line_columns; i++)
+            float_column(t, panels, rows, column_bytes, load, c + i, acc);
     }
+    for (; c < t->n_columns; c++)
+        float_column(t, panels, rows, column_bytes, load, c, acc);
     for (int p = 0; p < panels; p++)
         for (int r = 0; r < rows; r++)
             float_store(t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS,
