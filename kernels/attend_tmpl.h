@@ -9,10 +9,10 @@
  *         and these into blocks of at most ATTEND_BLOCK_ROWS; qk holds rows x units and pv rows x
  *         columns of accumulators, at most ATTEND_VECTORS, in registers.
  *         (Widening f16 once a step into f32 scratch, instead of once a block, was slower in every
- *         case.) While qk reads a line of K it asks for the same line of the unit one step ahead,
- *         and pv likewise for V: so the requests to memory are spread evenly over the step. They go
- *         to the second cache: into the first, they wait for its few miss buffers and halve the
- *         speed (Zen 4).
+ *         case.) While qk reads a line of K it asks for the same line of the units one and two
+ *         steps ahead, and pv likewise for V: so the requests to memory are spread evenly over the
+ *         step; a burst of even two is slower. They go to the second cache: into the first, they
+ *         wait for its few miss buffers and halve the speed (Zen 4).
  * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V nothing.
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
@@ -45,6 +45,8 @@ struct step {
     const void *const *v;
     const void *const *k_ahead;
     const void *const *v_ahead;
+    const void *const *k_far;
+    const void *const *v_far;
     uint32_t n_tokens;
     uint32_t n_units;
     uint32_t d_qk, d_v;
@@ -60,16 +62,25 @@ LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
                           : v16_load((const float *)part + i);
 }
 
+/* A line that comes soon, and the same line a step later: a processor may drop a request when its queue is full, and then
+ * the second one finds the line missing. */
+LANES_INLINE void prefetch_twice(const void *ahead, const void *far, size_t offset)
+{
+    prefetch_line_far(ahead, offset);
+    prefetch_line_far(far, offset);
+}
+
 /* scores[r][t] = q[r] . k[t] for rows x 16 * units tokens from unit on. */
 LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int units,
                             const struct step *step, uint32_t unit, const float *q, float *scores)
 {
     v16 s[ATTEND_BLOCK_ROWS][STEP_UNITS];
-    const void *k[STEP_UNITS], *ahead[STEP_UNITS];
+    const void *k[STEP_UNITS], *ahead[STEP_UNITS], *far[STEP_UNITS];
     const size_t bytes = type == KV_F16 ? 2 : 4;
     for (int u = 0; u < units; u++) {
         k[u] = step->k[unit + (uint32_t)u];
         ahead[u] = step->k_ahead[unit + (uint32_t)u];
+        far[u] = step->k_far[unit + (uint32_t)u];
     }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
@@ -82,9 +93,9 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
     for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
-            prefetch_line_far(ahead[u], at * bytes);
+            prefetch_twice(ahead[u], far[u], at * bytes);
             if (type == KV_F32)
-                prefetch_line_far(ahead[u], at * bytes + 64);
+                prefetch_twice(ahead[u], far[u], at * bytes + 64);
         }
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
@@ -126,7 +137,7 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
         uint32_t unit = first / ATTEND_UNIT;
         uint32_t stop = (unit + 1) * ATTEND_UNIT < end ? (unit + 1) * ATTEND_UNIT : end;
         size_t at = (size_t)(first % ATTEND_UNIT) * d_v + column;
-        const void *v = step->v[unit], *ahead = step->v_ahead[unit];
+        const void *v = step->v[unit], *ahead = step->v_ahead[unit], *far = step->v_far[unit];
         const float *pt = p + first, *pt_end = p + stop;
         first = stop;
 #pragma GCC unroll 1
@@ -136,7 +147,7 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
             for (int j = 0; j < columns; j++) {
                 x[j] = kv_load(type, v, at + 16 * (size_t)j);
                 if (type == KV_F32 || j % 2 == 0)
-                    prefetch_line_far(ahead, (at + 16 * (size_t)j) * bytes);
+                    prefetch_twice(ahead, far, (at + 16 * (size_t)j) * bytes);
             }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
             for (int r = 0; r < rows; r++)
@@ -394,6 +405,8 @@ static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
                             tile->v_units + u,
                             tile->k_ahead + u,
                             tile->v_ahead + u,
+                            tile->k_far + u,
+                            tile->v_far + u,
                             n,
                             (n + ATTEND_UNIT - 1) / ATTEND_UNIT,
                             tile->d_qk,

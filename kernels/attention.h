@@ -84,13 +84,15 @@ struct attend_tile {
     uint32_t d_qk, d_v; /* multiples of 16, 16..256 */
     const float *q;     /* [n_rows][ATTEND_Q_STRIDE], scaled */
     uint32_t n_tokens;  /* 1..256: the longest row's visible tokens in this chunk */
-    const uint16_t
-        *row_tokens; /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
+    /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
+    const uint16_t *row_tokens;
     const void *const *k_units; /* ceil(n_tokens / 16) addresses */
     const void *const *v_units;
-    const void *const
-        *k_ahead; /* as many: k_ahead[u] is prefetched while unit u is worked on, never read */
+    /* As many each; prefetched while unit u is worked on, never read. */
+    const void *const *k_ahead; /* [u] is what comes one step after unit u */
     const void *const *v_ahead;
+    const void *const *k_far; /* [u] is what comes two steps after */
+    const void *const *v_far;
     float *m;   /* [n_rows] */
     float *l;   /* [n_rows] */
     float *acc; /* [n_rows][d_v] */

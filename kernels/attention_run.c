@@ -1,7 +1,7 @@
 /* attention_run.c: one thread's share of one layer: addresses, query rows, chunks in order,
  * merging.
  *
- * HOW     Items come one ahead of their work, so that the kernel can prefetch the first step of the
+ * HOW     Items come one ahead of their work, so that the kernel can prefetch the first steps of the
  *         next item, whichever tile or sequence it belongs to. A tile begun by this thread runs
  *         from chunk 0 and merges each chunk into the state; finished, it goes to out. The first
  *         tile of a share may have been begun by another thread: then its chunks are kept apart,
@@ -20,7 +20,7 @@
 
 #include "kernels/attention_priv.h"
 
-enum { AHEAD_MAX = ATTEND_STEP_MAX / ATTEND_UNIT };
+enum { AHEAD_MAX = 2 * ATTEND_STEP_MAX / ATTEND_UNIT };
 
 /* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows. */
 struct item {
@@ -177,6 +177,8 @@ static void run_item(struct work *work, const struct item *item)
         .v_units = item->v,
         .k_ahead = item->k + ahead,
         .v_ahead = item->v + ahead,
+        .k_far = item->k + 2 * (size_t)ahead,
+        .v_far = item->v + 2 * (size_t)ahead,
         .m = to.m,
         .l = to.l,
         .acc = to.acc,

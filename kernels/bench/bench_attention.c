@@ -59,8 +59,8 @@ static attend_chunk_fn *seeing_chunk;
 static void blind_chunk(const struct attend_tile *tile)
 {
     struct attend_tile blind = *tile;
-    blind.k_ahead = tile->k_units;
-    blind.v_ahead = tile->v_units;
+    blind.k_ahead = blind.k_far = tile->k_units;
+    blind.v_ahead = blind.v_far = tile->v_units;
     seeing_chunk(&blind);
 }
 

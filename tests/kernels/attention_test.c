@@ -135,8 +135,8 @@ static void leaf_init(struct leaf *leaf, uint64_t *seed)
     noise_fill(leaf->q, leaf->q_bytes / sizeof(float), -0.3, 0.3, seed);
     t->q = leaf->q;
     t->row_tokens = leaf->row_tokens;
-    t->k_units = t->k_ahead = leaf->k_units;
-    t->v_units = t->v_ahead = leaf->v_units;
+    t->k_units = t->k_ahead = t->k_far = leaf->k_units;
+    t->v_units = t->v_ahead = t->v_far = leaf->v_units;
 }
 
 static void leaf_release(struct leaf *leaf)
