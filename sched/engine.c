@@ -98,6 +98,7 @@ static void *engine_loop(void *arg)
             scheduler_deliver(e->parts.scheduler, now_ns());
             scheduler_observe(e->parts.scheduler, now_ns() - start);
         }
+        pool_warmer_pause(e->warmer, worked);
         publish(e);
         if (!worked)
             doorbell_wait(&e->bell, IDLE_NS);
