@@ -62,8 +62,8 @@ LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
                           : v16_load((const float *)part + i);
 }
 
-/* A line that comes soon, and the same line a step later: a processor may drop a request when its queue is full, and then
- * the second one finds the line missing. */
+/* What comes in one step, and what comes in two: a processor may drop a request when its queue is
+ * full, and then the second one finds the line missing. */
 LANES_INLINE void prefetch_twice(const void *ahead, const void *far, size_t offset)
 {
     prefetch_line_far(ahead, offset);

@@ -1,8 +1,8 @@
 /* attention_run.c: one thread's share of one layer: addresses, query rows, chunks in order,
  * merging.
  *
- * HOW     Items come one ahead of their work, so that the kernel can prefetch the first steps of the
- *         next item, whichever tile or sequence it belongs to. A tile begun by this thread runs
+ * HOW     Items come one ahead of their work, so that the kernel can prefetch the first steps of
+ *         the next item, whichever tile or sequence it belongs to. A tile begun by this thread runs
  *         from chunk 0 and merges each chunk into the state; finished, it goes to out. The first
  *         tile of a share may have been begun by another thread: then its chunks are kept apart,
  *         and attention_merge joins them to that thread's state in ascending order, which is the
