@@ -90,9 +90,14 @@ class Exact(unittest.TestCase):
             self.assertGreater(daemon.metrics()["foldkv_step_rows_total"], 0)
 
     def test_6_preempted(self):
-        with Daemon("--cache-bytes", str(14 * BLOCK_BYTES), "--running-max", "16") as daemon:
-            bodies = [*self.crowd, PROBE, GREEDY]
-            self.assertEqual([*self.crowd_alone, *self.alone], together(daemon, bodies))
+        """Short prompts with long answers are all admitted and then outgrow the pool: only the oldest can keep its pages."""
+        growing = [{"prompt": TEXT[50 * i:50 * i + 20], "max_tokens": 150, "temperature": 0.8, "seed": i, "logprobs": 1,
+                    "ignore_eos": True} for i in range(4)]
+        with Daemon("--threads", "1") as daemon:
+            alone = [answer(daemon, body) for body in growing]
+        with Daemon("--cache-bytes", str(7 * BLOCK_BYTES)) as daemon:
+            bodies = [*growing, PROBE, GREEDY]
+            self.assertEqual([*alone, *self.alone], together(daemon, bodies))
             self.assertGreater(daemon.metrics()["foldkv_preemptions_total"], 0, "nothing was preempted: the pool is too large")
 
     def test_7_prompt_scores(self):
