@@ -281,12 +281,20 @@ int main(void)
 {
     printf("FOLDKV_TEST_SEED=%" PRIu64 "\n", test_seed());
     Suite *suite = suite_create("schedule");
-    TCase *tc = tcase_create("schedule");
-    tcase_set_timeout(tc, 1200);
-    tcase_add_test(tc, small_model_on_scalar);
-    tcase_add_test(tc, small_model_on_vectors);
-    tcase_add_test(tc, small_model_with_f16_weights);
-    tcase_add_test(tc, real_checkpoint);
-    suite_add_tcase(suite, tc);
+    const struct {
+        const char *name;
+        const TTest *test;
+    } cases[] = {
+        {"scalar", small_model_on_scalar},
+        {"vectors", small_model_on_vectors},
+        {"f16", small_model_with_f16_weights},
+        {"checkpoint", real_checkpoint},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) { /* the build runs them side by side by name */
+        TCase *tc = tcase_create(cases[i].name);
+        tcase_set_timeout(tc, 1200);
+        tcase_add_test(tc, cases[i].test);
+        suite_add_tcase(suite, tc);
+    }
     return suite_run(suite);
 }
