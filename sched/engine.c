@@ -124,8 +124,7 @@ static enum status start(struct engine *e, struct why *ret_why)
     if (e->board == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the engine's queues");
     uint32_t total = cache_blocks_total(e->parts.cache);
-    uint32_t context = cache_blocks_for(e->parts.context_max);
-    s = pool_warmer_new(e->parts.cache, context < total ? context : total, &e->warmer);
+    s = pool_warmer_new(e->parts.cache, READY_BLOCKS < total ? READY_BLOCKS : total, &e->warmer);
     if (s != OK)
         return why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
     publish(e);

@@ -35,13 +35,12 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
     return OK;
 }
 
-/* What one full context needs is there before ready; the rest comes in the background
- * (pool_warmer.h). */
 static void touch_share(void *arg, uint32_t tid)
 {
     struct engine_parts *p = arg;
-    uint32_t total = cache_blocks_total(p->cache), context = cache_blocks_for(p->context_max);
-    cache_touch(p->cache, 0, context < total ? context : total, tid, workers_count(p->workers));
+    uint32_t total = cache_blocks_total(p->cache);
+    cache_touch(p->cache, 0, READY_BLOCKS < total ? READY_BLOCKS : total, tid,
+                workers_count(p->workers));
 }
 
 static enum status make_cache(struct engine_parts *p, const struct engine_options *o,

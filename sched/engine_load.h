@@ -7,6 +7,9 @@
 #include "sched/engine.h"
 #include "sched/scheduler.h"
 
+/* Blocks whose memory is there before ready; the rest comes in the background (pool_warmer.h). */
+enum { READY_BLOCKS = 16 };
+
 struct engine_parts {
     struct kernels kernels;
     struct workers *workers;

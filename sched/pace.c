@@ -3,9 +3,9 @@
  * WHY     A prompt row costs a good part of a millisecond of pure arithmetic; a decode step a few
  *         milliseconds of memory reads. A whole prompt in one step would stop every running stream
  *         for seconds.
- * HOW     decode_ns follows steps without prompt rows; unit_ns follows what steps with prompt rows
- *         took beyond that, divided by their units. Means move by an eighth an observation: a
- *         disturbed step is forgotten within a few. While prompts keep coming no step is without
+ * HOW     decode_ns follows steps without prompt rows; unit_ns follows what steps with both kinds
+ *         of rows took beyond that, divided by their units. Means move by an eighth an observation:
+ *         a disturbed step is forgotten within a few. While prompts keep coming no step is without
  *         them, so now and then one is made so.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -15,7 +15,7 @@
 
 /* Longest step while others decode, as a multiple of a step without prompt rows. A prompt then
  * takes STRETCH / (STRETCH - 1) times as long as alone. */
-#define PACE_STRETCH 2.4
+#define PACE_STRETCH 2.8
 #define PACE_WEIGHT 0.125
 enum {
     PACE_MIXED_MAX = 32, /* mixed steps before one of decode rows alone */
@@ -43,10 +43,9 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
     pace->mixed_steps = is_mixed ? pace->mixed_steps + 1 : 0;
     if (step.prefill_rows == 0 && step.decode_rows > 0)
         follow(&pace->decode_ns, (double)elapsed_ns);
-    if (step.prefill_rows < PACE_ROWS_LEARN)
+    if (!is_mixed || step.prefill_rows < PACE_ROWS_LEARN) /* a row among hundreds costs less */
         return;
-    double beside = step.decode_rows > 0 ? pace->decode_ns : 0.0;
-    double left = (double)elapsed_ns - beside;
+    double left = (double)elapsed_ns - pace->decode_ns;
     follow(&pace->unit_ns, (left > 0.0 ? left : 0.0) / step.prefill_units);
 }
 
