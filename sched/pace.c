@@ -3,10 +3,10 @@
  * WHY     A prompt row costs a good part of a millisecond of pure arithmetic; a decode step a few
  *         milliseconds of memory reads. A whole prompt in one step would stop every running stream
  *         for seconds.
- * HOW     decode_ns follows steps without prompt rows; unit_ns follows what steps with both kinds
- *         of rows took beyond that, divided by their units. Means move by an eighth an observation:
- *         a disturbed step is forgotten within a few. While prompts keep coming no step is without
- *         them, so now and then one is made so.
+ * HOW     decode_ns follows steps without prompt rows, alone_ns those of nothing else; unit_ns
+ *         follows what steps with both kinds of rows took beyond that, divided by their units.
+ *         Means move by an eighth an observation: a disturbed step is forgotten within a few. While
+ *         prompts keep coming no step is without them, so now and then one is made so.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pace.h"
@@ -43,8 +43,12 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
     pace->mixed_steps = is_mixed ? pace->mixed_steps + 1 : 0;
     if (step.prefill_rows == 0 && step.decode_rows > 0)
         follow(&pace->decode_ns, (double)elapsed_ns);
-    if (!is_mixed || step.prefill_rows < PACE_ROWS_LEARN) /* a row among hundreds costs less */
+    if (step.prefill_rows < PACE_ROWS_LEARN)
         return;
+    if (!is_mixed) {
+        follow(&pace->alone_ns, (double)elapsed_ns / step.prefill_units);
+        return;
+    }
     double left = (double)elapsed_ns - pace->decode_ns;
     follow(&pace->unit_ns, (left > 0.0 ? left : 0.0) / step.prefill_units);
 }
@@ -55,9 +59,11 @@ double pace_budget_units(const struct pace *pace, uint32_t decode_rows)
         return INFINITY;
     if (pace->decode_ns == 0.0 || pace->mixed_steps >= PACE_MIXED_MAX)
         return 0.0;
-    if (pace->unit_ns == 0.0)
+    /* A row among a few costs no less than one among hundreds, whatever a lucky step says. */
+    double unit_ns = pace->unit_ns > pace->alone_ns ? pace->unit_ns : pace->alone_ns;
+    if (unit_ns == 0.0)
         return PACE_ROWS_LEARN;
-    return (PACE_STRETCH - 1.0) * pace->decode_ns / pace->unit_ns;
+    return (PACE_STRETCH - 1.0) * pace->decode_ns / unit_ns;
 }
 
 uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max)

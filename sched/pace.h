@@ -13,7 +13,8 @@
 struct pace {
     double doubling_tokens; /* the context at which a row costs two units */
     double decode_ns;       /* a step of decode rows alone; 0: none seen yet */
-    double unit_ns;         /* what one unit adds; 0: none seen yet */
+    double unit_ns;         /* what one unit adds to decode rows; 0: none seen yet */
+    double alone_ns;        /* what one unit takes in a step of prompt rows alone; 0: none yet */
     uint32_t mixed_steps;   /* steps with both kinds of rows since the last of decode rows alone */
 };
 

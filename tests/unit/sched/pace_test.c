@@ -79,9 +79,19 @@ START_TEST(a_few_rows_teach_nothing_about_a_unit)
     pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 2, .prefill_units = 2},
                  9000000);
     ck_assert_double_eq(pace.unit_ns, 0.0);
-    pace_observe(&pace, (struct pace_step){.prefill_rows = 512, .prefill_units = 600}, 300000000);
-    ck_assert_double_eq(pace.unit_ns, 0.0);
     ck_assert_double_eq(pace.decode_ns, 0.0);
+}
+END_TEST
+
+/* A step that happened to be quick must not open the door to a whole chunk. */
+START_TEST(a_unit_costs_no_less_than_alone)
+{
+    struct pace pace = fresh();
+    pace_observe(&pace, (struct pace_step){.prefill_rows = 500, .prefill_units = 600}, 300000000);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 4, .prefill_units = 4},
+                 5000100);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 3), 18.0, 0.01);
 }
 END_TEST
 
@@ -95,6 +105,7 @@ int main(void)
     tcase_add_test(tc, rows_deep_in_a_context_cost_more);
     tcase_add_test(tc, a_long_mixed_stretch_is_broken_to_look);
     tcase_add_test(tc, a_few_rows_teach_nothing_about_a_unit);
+    tcase_add_test(tc, a_unit_costs_no_less_than_alone);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
