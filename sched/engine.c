@@ -123,8 +123,7 @@ static enum status start(struct engine *e, struct why *ret_why)
     e->board = s == OK ? mem_zalloc(1, sizeof *e->board) : NULL;
     if (e->board == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the engine's queues");
-    uint32_t total = cache_blocks_total(e->parts.cache);
-    s = pool_warmer_new(e->parts.cache, READY_BLOCKS < total ? READY_BLOCKS : total, &e->warmer);
+    s = pool_warmer_new(e->parts.cache, engine_parts_ready_blocks(&e->parts), &e->warmer);
     if (s != OK)
         return why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
     publish(e);

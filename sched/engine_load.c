@@ -35,12 +35,16 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
     return OK;
 }
 
+uint32_t engine_parts_ready_blocks(const struct engine_parts *p)
+{
+    uint32_t total = cache_blocks_total(p->cache), context = cache_blocks_for(p->context_max);
+    return context < total ? context : total;
+}
+
 static void touch_share(void *arg, uint32_t tid)
 {
     struct engine_parts *p = arg;
-    uint32_t total = cache_blocks_total(p->cache);
-    cache_touch(p->cache, 0, READY_BLOCKS < total ? READY_BLOCKS : total, tid,
-                workers_count(p->workers));
+    cache_touch(p->cache, 0, engine_parts_ready_blocks(p), tid, workers_count(p->workers));
 }
 
 static enum status make_cache(struct engine_parts *p, const struct engine_options *o,

@@ -7,9 +7,6 @@
 #include "sched/engine.h"
 #include "sched/scheduler.h"
 
-/* Blocks whose memory is there before ready; the rest comes in the background (pool_warmer.h). */
-enum { READY_BLOCKS = 16 };
-
 struct engine_parts {
     struct kernels kernels;
     struct workers *workers;
@@ -26,5 +23,8 @@ enum status engine_parts_init(struct engine_parts *parts, const struct gguf *ggu
                               void *user, struct why *ret_why) MUST_USE;
 /* Takes half-built parts. */
 void engine_parts_release(struct engine_parts *parts);
+/* Blocks whose memory is there before ready: one full context, or all there are. The rest comes in
+ * the background (pool_warmer.h). */
+uint32_t engine_parts_ready_blocks(const struct engine_parts *parts);
 
 #endif
