@@ -143,7 +143,6 @@ void scheduler_remove_running(struct scheduler *s, uint32_t index)
     memmove(&s->running[index], &s->running[index + 1],
             (s->n_running - index - 1) * sizeof *s->running);
     s->n_running--;
-    s->stats.requests_running = s->n_running;
     s->admission_blocks = 0;
 }
 
@@ -270,13 +269,14 @@ void scheduler_observe(struct scheduler *s, uint64_t elapsed_ns)
 
 uint32_t scheduler_active(const struct scheduler *s)
 {
-    return (uint32_t)(s->stats.requests_running + s->stats.requests_waiting);
+    return s->n_running + (uint32_t)s->stats.requests_waiting;
 }
 
 void scheduler_stats(const struct scheduler *s, struct engine_stats *ret_stats)
 {
     struct cache_books books = cache_books(s->parts.cache);
     *ret_stats = s->stats;
+    ret_stats->requests_running = s->n_running;
     ret_stats->prefix_lookup_tokens = books.lookup_tokens;
     ret_stats->prefix_hit_tokens = books.hit_tokens;
     ret_stats->prefix_copied_tokens = books.copied_tokens;

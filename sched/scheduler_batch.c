@@ -25,15 +25,6 @@ static uint32_t pending_rows(const struct request *r)
 
 /* ---- admission ---- */
 
-static uint32_t pages_held(const struct sequence *sequence)
-{
-    uint32_t n_spans, pages = 0;
-    const struct page_span *spans = sequence_spans(sequence, &n_spans);
-    for (uint32_t i = 0; i < n_spans; i++)
-        pages += spans[i].n_pages;
-    return pages;
-}
-
 static enum status open_sequence(struct scheduler *s, struct request *r, bool may_reuse,
                                  struct cache_move *ret_move)
 {
@@ -56,18 +47,19 @@ static bool try_open(struct scheduler *s, struct request *r)
         s->admission_blocks = cache_blocks_available(cache) + 1;
         return false;
     }
+    uint32_t needed = cache_blocks_for(request_n_tokens(r) + 1);
+    uint32_t held = cache_blocks_for(sequence_length(r->sequence));
+    uint32_t lacking = needed > held ? needed - held : 0;
+    uint32_t available = cache_blocks_available(cache);
+    if (lacking > available && s->n_running > 0) {
+        sequence_close(&r->sequence, true);
+        s->admission_blocks = cache_blocks_available(cache) + (lacking - available);
+        return false;
+    }
     if (move.n_tokens > 0)
         decoder_copy_page(s->parts.decoder, move.from_page, move.to_page, move.n_tokens);
     sequence_moved(r->sequence);
-    uint32_t needed = cache_blocks_for(request_n_tokens(r) + 1);
-    uint32_t held = pages_held(r->sequence);
-    uint32_t lacking = needed > held ? needed - held : 0;
-    uint32_t available = cache_blocks_available(cache);
-    if (lacking <= available || s->n_running == 0)
-        return true;
-    sequence_close(&r->sequence, true);
-    s->admission_blocks = cache_blocks_available(cache) + (lacking - available);
-    return false;
+    return true;
 }
 
 static void start_running(struct scheduler *s, struct request *r)
@@ -75,7 +67,6 @@ static void start_running(struct scheduler *s, struct request *r)
     bool is_first = r->times.started_ns == 0;
     request_set_state(r, REQUEST_RUNNING);
     s->running[s->n_running++] = (struct running){.request = r};
-    s->stats.requests_running = s->n_running;
     if (!is_first)
         return;
     r->times.started_ns = s->now_ns;
