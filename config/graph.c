@@ -19,6 +19,7 @@ enum { GRAPH_VERSION = 1 };
 struct graph_owner {
     struct graph graph;
     uint16_t *maps;
+    uint32_t *group_layers;
 };
 
 /* Query heads in order, g of them on each K/V head: what a file without a map of its own means. */
@@ -50,6 +51,7 @@ static enum status fill_layers(struct graph_owner *owner, const struct graph_key
             .query_to_k_head = k_map,
             .query_to_v_head = v_map,
             .attention_scale = (float)(1.0 / sqrt((double)k->d_qk)),
+            .is_rotated = true,
             .rope_base = (double)k->rope_base,
             .rope_dims = k->rope_dims,
         };
@@ -67,11 +69,16 @@ enum status graph_from_gguf(const struct gguf *gguf, struct graph **ret_graph, s
     struct graph_keys keys = {0};
     graph->version = GRAPH_VERSION;
     graph->rope_order = ROPE_NEIGHBOURS;
+    graph->gate = GATE_SILU;
+    graph->has_pre_norm = true;
+    graph->embedding_scale = 1.0f;
     enum status s = graph_keys_read(gguf, graph, &keys, ret_why);
     if (s == OK)
         s = graph_tensors_check(gguf, graph, &keys, ret_why);
     if (s == OK && fill_layers(owner, &keys) != OK)
         s = why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the graph's layers");
+    if (s == OK)
+        s = graph_groups_make(graph, &owner->group_layers, ret_why);
     if (s != OK)
         graph_free(&graph);
     *ret_graph = graph;
@@ -83,6 +90,9 @@ void graph_free(struct graph **graph)
     struct graph_owner *owner = (struct graph_owner *)*graph;
     if (owner == NULL)
         return;
+    mem_free(owner->group_layers);
+    mem_free(owner->graph.groups);
+    mem_free(owner->graph.rope_factors);
     mem_free(owner->maps);
     mem_free(owner->graph.layers);
     mem_free(owner);

@@ -19,5 +19,9 @@ enum status graph_keys_read(const struct gguf *gguf, struct graph *graph,
  * a type served, and no others. Sets vocab and tied_output. */
 enum status graph_tensors_check(const struct gguf *gguf, struct graph *graph,
                                 const struct graph_keys *keys, struct why *ret_why) MUST_USE;
+/* Makes graph->groups and each layer's place in them. *ret_layers is the array behind the groups'
+ * layers, the caller's also on failure. BAD_FILE if there are too many; NO_MEMORY. */
+enum status graph_groups_make(struct graph *graph, uint32_t **ret_layers,
+                              struct why *ret_why) MUST_USE;
 
 #endif

@@ -49,12 +49,17 @@ START_TEST(a_small_model_is_read)
     ck_assert(g->version == 1 && g->rope_order == ROPE_NEIGHBOURS && g->tied_output == (_i == 0));
     ck_assert(g->n_layers == 2 && g->hidden == 96 && g->ffn == 192 && g->vocab == 256 &&
               g->context == 1024);
-    ck_assert(g->rms_eps == 1e-5f);
+    ck_assert(g->rms_eps == 1e-5f && g->gate == GATE_SILU && g->embedding_scale == 1.0f);
+    ck_assert(g->has_pre_norm && !g->has_post_norm && !g->has_qk_norm && !g->has_qkv_bias);
+    ck_assert(g->rope_factors == NULL && g->n_groups == 1 && g->groups[0].n_layers == 2 &&
+              g->groups[0].n_heads == 2 && g->groups[0].window == 0);
     for (uint32_t i = 0; i < g->n_layers; i++) {
         const struct graph_layer *l = &g->layers[i];
         ck_assert(l->n_query_heads == 6 && l->n_k_heads == 2 && l->n_v_heads == 2 &&
                   l->d_qk == 16 && l->d_v == 32);
         ck_assert(l->attention_scale == 0.25f && l->rope_base == 10000.0 && l->rope_dims == 16);
+        ck_assert(l->is_rotated && l->window == 0 && l->cache_group == 0 && l->group_index == i &&
+                  g->groups[0].layers[i] == i);
         for (uint16_t head = 0; head < 6; head++)
             ck_assert(l->query_to_k_head[head] == head / 3 && l->query_to_v_head[head] == head / 3);
     }
@@ -383,7 +388,7 @@ START_TEST(every_allocation_fails_once)
         ck_assert_int_eq(s, STATUS_NO_MEMORY);
         ck_assert_ptr_null(o.graph);
     }
-    ck_assert_uint_eq(failures, 3);
+    ck_assert_uint_eq(failures, 5);
     close_model(&o);
 }
 END_TEST
