@@ -44,7 +44,7 @@ enum {
     PAGE_UNITS = PAGE_TOKENS / ATTEND_UNIT,
 };
 
-enum kv_type { KV_F16, KV_F32, KV_TYPE_COUNT };
+enum kv_type { KV_F16, KV_F32, KV_I8, KV_TYPE_COUNT };
 
 /* Tokens a step: min(64, 4096 / max(d_qk, d_v)), rounded down to a multiple of 16. */
 static inline uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v)
@@ -123,6 +123,7 @@ struct attention_shape {
     uint32_t n_query_heads;
     uint32_t n_kv_heads;
     uint32_t d_qk, d_v;
+    uint32_t window; /* W: a row at position p sees p-W+1..p; 0: all */
     enum kv_type type;
     float scale;                     /* multiplies q, usually 1 / sqrt(d_qk) */
     const uint16_t *query_to_k_head; /* [n_query_heads], copied */
@@ -152,6 +153,9 @@ size_t attention_plan_workspace_bytes(const struct attention_plan *plan);
 struct attention_sequence {
     const struct page_run *runs;
     uint32_t n_runs;
+    /* The page of the sequence with which runs[0] begins; those before it lie behind every row's
+     * window and may be gone. */
+    uint32_t first_page;
     uint32_t first_position;
     uint32_t n_rows;
     uint32_t row_first;

@@ -21,19 +21,22 @@
 
 enum { HEADS_MAX = 1024, THREADS_MAX = 256, ROWS_LIMIT = 1 << 20, CONTEXT_LIMIT = 1 << 26 };
 
-static size_t kv_type_bytes(enum kv_type type)
+/* Bytes of a part of 16 tokens, d wide; int8 has a scale a token behind it. */
+static size_t part_bytes(enum kv_type type, uint32_t d)
 {
-    return type == KV_F16 ? 2 : 4;
+    static const size_t element[KV_TYPE_COUNT] = {[KV_F16] = 2, [KV_F32] = 4, [KV_I8] = 1};
+    size_t scales = type == KV_I8 ? ATTEND_UNIT * sizeof(float) : 0;
+    return element[type] * ATTEND_UNIT * d + scales;
 }
 
 size_t kv_k_part_bytes(enum kv_type type, uint32_t d_qk)
 {
-    return kv_type_bytes(type) * ATTEND_UNIT * d_qk;
+    return part_bytes(type, d_qk);
 }
 
 size_t kv_v_part_bytes(enum kv_type type, uint32_t d_v)
 {
-    return kv_type_bytes(type) * ATTEND_UNIT * d_v;
+    return part_bytes(type, d_v);
 }
 
 static enum status check_range(const char *what, uint32_t value, uint32_t least, uint32_t most,
@@ -78,6 +81,11 @@ static enum status check_shape(const struct attention_shape *s, struct why *ret_
     TRY(check_width("d_v", s->d_v, ret_why));
     TRY(check_map("query_to_k_head", s->query_to_k_head, s->n_query_heads, s->n_kv_heads, ret_why));
     TRY(check_map("query_to_v_head", s->query_to_v_head, s->n_query_heads, s->n_kv_heads, ret_why));
+    if (s->type == KV_I8)
+        return why_set(ret_why, STATUS_BAD_OPTION, "K/V type",
+                       "attention: no kernel attends over int8 K/V");
+    if (s->window != 0)
+        return why_set(ret_why, STATUS_BAD_FILE, "window", "attention: no kernel knows a window");
     if (!isfinite(s->scale))
         return why_set(ret_why, STATUS_BAD_FILE, "attention scale",
                        "attention: the scale is not a finite number");

@@ -33,6 +33,7 @@ static uint64_t tile_cost(const struct attention_tile *tile)
 static void check_sequence(const struct attention_plan *plan, const struct attention_sequence *s)
 {
     ASSERT(s->n_rows <= plan->rows_max && s->row_first <= plan->rows_max - s->n_rows);
+    ASSERT(s->first_page == 0); /* no window yet */
     ASSERT(s->n_rows <= plan->context_max && s->first_position <= plan->context_max - s->n_rows);
     uint64_t pages = 0;
     uint64_t needed = ((uint64_t)s->first_position + s->n_rows + PAGE_TOKENS - 1) / PAGE_TOKENS;

@@ -209,7 +209,7 @@ enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_s
                            enum kv_type kv_type, const struct kernels *kernels,
                            struct manifest **ret_manifest, struct why *ret_why)
 {
-    static const char *const kv_names[KV_TYPE_COUNT] = {"f16", "f32"};
+    static const char *const kv_names[KV_TYPE_COUNT] = {"f16", "f32", "int8"};
     char numerics[96];
     snprintf(numerics, sizeof numerics, "act-i8x%d chunk-%d page-%d", ACT_BLOCK, ATTEND_CHUNK,
              PAGE_TOKENS);
