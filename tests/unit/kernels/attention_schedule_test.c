@@ -51,7 +51,10 @@ static void add_sequence(struct world *w, uint32_t first_position, uint32_t n_ro
     uint32_t i = w->n_sequences++;
     uint32_t pages = (first_position + n_rows + PAGE_TOKENS - 1) / PAGE_TOKENS;
     uint32_t row = i == 0 ? 0 : w->sequences[i - 1].row_first + w->sequences[i - 1].n_rows;
-    w->sequences[i] = (struct attention_sequence){w->runs[i], 0, first_position, n_rows, row};
+    w->sequences[i] = (struct attention_sequence){.runs = w->runs[i],
+                                                  .first_position = first_position,
+                                                  .n_rows = n_rows,
+                                                  .row_first = row};
     for (uint32_t page = 0; page < pages;) {
         uint32_t n = 1 + noise_below(seed, 5);
         n = n < pages - page ? n : pages - page;
