@@ -18,8 +18,13 @@ typedef void rms_norm_fn(const float *x, const float *weight, float eps, uint32_
 typedef void rope_fn(float *x, const float *cosine, const float *sine, uint32_t n);
 /* out = gate / (1 + exp(-gate)) * up. */
 typedef void silu_mul_fn(const float *gate, const float *up, uint32_t n, float *out);
+/* out = gelu(gate) * up with the tanh approximation, 0.5 g (1 + tanh(c (g + 0.044715 g^3))) and
+ * c = sqrt(2 / pi), written without a tanh: gate / (1 + exp(-2 c g (1 + 0.044715 g^2))) * up. */
+typedef void gelu_mul_fn(const float *gate, const float *up, uint32_t n, float *out);
 /* x += y. */
 typedef void add_fn(float *x, const float *y, uint32_t n);
+/* x *= by. */
+typedef void scale_fn(float *x, float by, uint32_t n);
 
 /* What follows reads a row of logits in tiles of LOGITS_TILE (the last one may be shorter); n is
  * any positive number. */
@@ -51,7 +56,9 @@ struct vector_kernels {
     rope_fn *rope_halves;
     rope_fn *rope_neighbours;
     silu_mul_fn *silu_mul;
+    gelu_mul_fn *gelu_mul;
     add_fn *add;
+    scale_fn *scale;
     logits_peak_fn *logits_peak;
     logits_weigh_fn *logits_weigh;
     find_at_least_fn *find_at_least;

@@ -106,10 +106,31 @@ void VECTOR_NAME(silu_mul)(const float *gate, const float *up, uint32_t n, float
     }
 }
 
+/* 0.5 (1 + tanh(u)) is 1 / (1 + exp(-2 u)), so the gate costs one exponential. */
+void VECTOR_NAME(gelu_mul)(const float *gate, const float *up, uint32_t n, float *out)
+{
+    v16 one = v16_set1(1.0f);
+    v16 cubic = v16_set1(0.044715f);
+    v16 slope = v16_set1(-1.5957691216f); /* -2 sqrt(2 / pi) */
+    for (uint32_t i = 0; i < n; i += LANES) {
+        v16 g = v16_load(gate + i);
+        v16 bend = v16_fma(v16_mul(g, g), cubic, one);
+        v16 below = v16_add(one, v16_exp(v16_mul(v16_mul(g, bend), slope)));
+        v16_store(out + i, v16_mul(v16_div(g, below), v16_load(up + i)));
+    }
+}
+
 void VECTOR_NAME(add)(float *x, const float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += LANES)
         v16_store(x + i, v16_add(v16_load(x + i), v16_load(y + i)));
+}
+
+void VECTOR_NAME(scale)(float *x, float by, uint32_t n)
+{
+    v16 factor = v16_set1(by);
+    for (uint32_t i = 0; i < n; i += LANES)
+        v16_store(x + i, v16_mul(v16_load(x + i), factor));
 }
 
 /* What four chains have seen of a tile; one chain would wait for itself. */

@@ -95,16 +95,25 @@ static void fill(float *p, size_t n, int kind, uint64_t *state)
         p[i] = (i & 1) != 0 ? (float)NAN : i % 4 == 0 ? INFINITY : -INFINITY;
 }
 
-/* The three operations of one shape, each in place and not. */
+enum { ROW_OPS = 8 };
+
+/* The operations of one shape, the gates and the norm in place and not. */
 static void row_ops(const struct vector_kernels *k, const float *x, const float *y, uint32_t n,
                     float *out)
 {
-    memcpy(out, x, n * sizeof *out);
-    k->add(out, y, n);
-    k->rms_norm(x, y, 1e-5f, n, out + n);
-    k->silu_mul(x, y, n, out + 2 * (size_t)n);
-    memcpy(out + 3 * (size_t)n, x, n * sizeof *out);
-    k->silu_mul(out + 3 * (size_t)n, y, n, out + 3 * (size_t)n);
+    float *at[ROW_OPS];
+    for (size_t i = 0; i < ROW_OPS; i++) {
+        at[i] = out + i * n;
+        memcpy(at[i], x, n * sizeof *out);
+    }
+    k->silu_mul(x, y, n, at[0]);
+    k->silu_mul(at[1], y, n, at[1]);
+    k->gelu_mul(x, y, n, at[2]);
+    k->gelu_mul(at[3], y, n, at[3]);
+    k->rms_norm(x, y, 1e-5f, n, at[4]);
+    k->rms_norm(at[5], y, 1e-5f, n, at[5]);
+    k->add(at[6], y, n);
+    k->scale(at[7], y[0], n);
 }
 
 START_TEST(rows_give_scalar_bits)
@@ -118,18 +127,19 @@ START_TEST(rows_give_scalar_bits)
         for (int kind = 0; kind < 3; kind++) {
             float *x = floats(n);
             float *y = floats(n);
-            float *got = floats(4 * (size_t)n);
-            float *want = floats(4 * (size_t)n);
+            float *got = floats(ROW_OPS * (size_t)n);
+            float *want = floats(ROW_OPS * (size_t)n);
             fill(x, n, kind, &state);
             fill(y, n, kind, &state);
             row_ops(&k, x, y, n, got);
             row_ops(&scalar, x, y, n, want);
-            assert_same_bits(got, want, 4 * (size_t)n);
-            assert_same_bits(got + 2 * (size_t)n, got + 3 * (size_t)n, n);
+            assert_same_bits(got, want, ROW_OPS * (size_t)n);
+            for (size_t i = 0; i < 6; i += 2)
+                assert_same_bits(got + i * n, got + (i + 1) * n, n);
             give(x, n);
             give(y, n);
-            give(got, 4 * (size_t)n);
-            give(want, 4 * (size_t)n);
+            give(got, ROW_OPS * (size_t)n);
+            give(want, ROW_OPS * (size_t)n);
         }
     }
 }
@@ -224,6 +234,38 @@ START_TEST(rows_are_near_double)
             hold(fabs((double)out[i] - want) <= slack, (uint32_t)i);
         }
     }
+}
+END_TEST
+
+START_TEST(gelu_is_near_double)
+{
+    struct vector_kernels k;
+    enum { N = 576 };
+    float x[N], y[N], out[N];
+    uint64_t state = 10;
+    if (!pick(_i, &k))
+        return;
+    for (int round = 0; round < 50; round++) {
+        noise_fill(x, N, -12.0 / (1 + round), 12.0 / (1 + round), &state);
+        noise_fill(y, N, -2.0, 2.0, &state);
+        k.gelu_mul(x, y, N, out);
+        for (int i = 0; i < N; i++) {
+            double g = (double)x[i];
+            double u = sqrt(2.0 / acos(-1.0)) * (g + 0.044715 * g * g * g);
+            double want = 0.5 * g * (1.0 + tanh(u)) * (double)y[i];
+            /* 1 + tanh(u) loses digits of the double below 0, the exponent's rounding of the float. */
+            double slack = fabs(want) * (6e-7 + 2.0 * fabs(u) * 3e-7) + 1e-14;
+            hold(fabs((double)out[i] - want) <= slack, (uint32_t)i);
+        }
+    }
+    float ends[16] = {0.0f, -0.0f, 40.0f, -40.0f, 3e38f, INFINITY, NAN};
+    float ones[16];
+    for (int i = 0; i < 16; i++)
+        ones[i] = 1.0f;
+    k.gelu_mul(ends, ones, 16, ends);
+    ck_assert(float_bits(ends[0]) == 0 && float_bits(ends[1]) == 0x80000000u);
+    ck_assert(ends[2] == 40.0f && ends[3] == 0.0f && ends[4] == 3e38f && isinf(ends[5]));
+    ck_assert(isnan(ends[6]));
 }
 END_TEST
 
@@ -430,6 +472,7 @@ int main(void)
     tcase_add_test(tcase, norm_sums_in_the_stated_order);
     tcase_add_loop_test(tcase, rotations_are_the_contract, 0, ISA_COUNT);
     tcase_add_loop_test(tcase, rows_are_near_double, 0, ISA_COUNT);
+    tcase_add_loop_test(tcase, gelu_is_near_double, 0, ISA_COUNT);
     tcase_add_loop_test(tcase, logits_are_read_right, 0, ISA_COUNT);
     tcase_add_loop_test(tcase, ties_go_to_the_lowest_id, 0, ISA_COUNT);
     tcase_add_loop_test(tcase, nan_and_infinity_are_seen_anywhere, 0, ISA_COUNT);
