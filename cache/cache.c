@@ -16,9 +16,10 @@ enum { PAGE_ALIGN = 64, BLOCKS_MAX = 1 << 30 };
 static enum status count_blocks(const struct cache_shape *shape, uint32_t *ret_blocks,
                                 struct why *ret_why)
 {
+    const struct cache_group_shape *group = &shape->groups[0];
     size_t block_bytes;
-    if (__builtin_mul_overflow(shape->page_bytes, (size_t)shape->n_heads, &block_bytes) ||
-        __builtin_mul_overflow(block_bytes, (size_t)shape->n_layers, &block_bytes))
+    if (__builtin_mul_overflow(group->page_bytes, (size_t)group->n_heads, &block_bytes) ||
+        __builtin_mul_overflow(block_bytes, (size_t)group->n_layers, &block_bytes))
         block_bytes = SIZE_MAX;
     size_t n = shape->pool_bytes / block_bytes;
     if (n == 0)
@@ -65,15 +66,18 @@ static enum status make_parts(struct cache *cache, uint32_t n_blocks)
     TRY(sha256_new(&cache->sha));
     TRY(make_sequences(cache));
     TRY(block_store_init(&cache->store, n_blocks, &cache->memory));
-    return pool_memory_init(&cache->memory, shape->n_layers, shape->n_heads, n_blocks,
-                            shape->page_bytes);
+    const struct cache_group_shape *group = &shape->groups[0];
+    return pool_memory_init(&cache->memory, group->n_layers, group->n_heads, n_blocks,
+                            group->page_bytes);
 }
 
 enum status cache_new(const struct cache_shape *shape, struct cache **ret_cache,
                       struct why *ret_why)
 {
-    ASSERT(shape->n_layers > 0 && shape->n_heads > 0 && shape->page_bytes > 0);
-    ASSERT(shape->page_bytes % PAGE_ALIGN == 0 && shape->context_max > 0 &&
+    const struct cache_group_shape *group = &shape->groups[0];
+    ASSERT(shape->n_groups == 1 && group->window == 0); /* what is implemented */
+    ASSERT(group->n_layers > 0 && group->n_heads > 0 && group->page_bytes > 0);
+    ASSERT(group->page_bytes % PAGE_ALIGN == 0 && shape->context_max > 0 &&
            shape->sequences_max > 0);
     *ret_cache = NULL;
     uint32_t n_blocks = 0;
@@ -107,24 +111,33 @@ void cache_free(struct cache **cache)
     mem_free(c);
 }
 
-struct cache_memory cache_memory(const struct cache *cache)
+struct cache_memory cache_memory(const struct cache *cache, uint32_t group)
 {
+    ASSERT(group < cache->shape.n_groups);
     return cache->memory.view;
 }
 
-void cache_touch(const struct cache *cache, uint32_t first, uint32_t end, uint32_t share,
-                 uint32_t n_shares)
+void cache_touch(const struct cache *cache, uint32_t group, uint32_t first, uint32_t end,
+                 uint32_t share, uint32_t n_shares)
 {
+    ASSERT(group < cache->shape.n_groups);
     pool_memory_touch(&cache->memory, first, end, share, n_shares);
 }
 
-uint32_t cache_blocks_total(const struct cache *cache)
+uint32_t cache_groups(const struct cache *cache)
 {
+    return cache->shape.n_groups;
+}
+
+uint32_t cache_blocks_total(const struct cache *cache, uint32_t group)
+{
+    ASSERT(group < cache->shape.n_groups);
     return cache->store.n_blocks;
 }
 
-uint32_t cache_blocks_available(const struct cache *cache)
+uint32_t cache_blocks_available(const struct cache *cache, uint32_t group)
 {
+    ASSERT(group < cache->shape.n_groups);
     return page_pool_free_pages(cache->store.pages) + cache->store.n_cached;
 }
 

@@ -26,10 +26,17 @@
 
 struct cache;
 
-struct cache_shape {
+/* Layers of one cache shape. */
+struct cache_group_shape {
     uint32_t n_layers;
     uint32_t n_heads;  /* K/V heads a layer */
     size_t page_bytes; /* K and V parts of 64 tokens of one head of one layer; a multiple of 64 */
+    uint32_t window;   /* a row at p sees p - window + 1 .. p; 0: all before it */
+};
+
+struct cache_shape {
+    uint32_t n_groups; /* 1..CACHE_GROUPS_MAX */
+    struct cache_group_shape groups[CACHE_GROUPS_MAX];
     size_t pool_bytes; /* what the operator allows; rounded down to whole blocks */
     uint32_t context_max;           /* tokens a sequence may hold */
     uint32_t sequences_max;         /* sequences open at once */
@@ -44,15 +51,16 @@ enum status cache_new(const struct cache_shape *shape, struct cache **ret_cache,
                       struct why *ret_why) MUST_USE;
 /* Sequences that are still open go with it. */
 void cache_free(struct cache **cache);
-struct cache_memory cache_memory(const struct cache *cache);
-/* Has the system give the memory of blocks [first, end) now; one of n_shares parts of the work. Any
- * thread, also while sequences are written and read. */
-void cache_touch(const struct cache *cache, uint32_t first, uint32_t end, uint32_t share,
-                 uint32_t n_shares);
+struct cache_memory cache_memory(const struct cache *cache, uint32_t group);
+/* Has the system give the memory of a group's blocks [first, end) now; one of n_shares parts of the
+ * work. Any thread, also while sequences are written and read. */
+void cache_touch(const struct cache *cache, uint32_t group, uint32_t first, uint32_t end,
+                 uint32_t share, uint32_t n_shares);
 
-uint32_t cache_blocks_total(const struct cache *cache);
+uint32_t cache_groups(const struct cache *cache);
+uint32_t cache_blocks_total(const struct cache *cache, uint32_t group);
 /* Free and cached blocks: what an append could get. */
-uint32_t cache_blocks_available(const struct cache *cache);
+uint32_t cache_blocks_available(const struct cache *cache, uint32_t group);
 
 /* The next state of the namespace (asserted). Freed: no sequence may be open (asserted); every
  * cached block is forgotten. */

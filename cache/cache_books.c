@@ -20,8 +20,9 @@ struct cache_books cache_books(const struct cache *cache)
     books.blocks_cached = store->n_cached;
     books.blocks_shared = store->n_shared;
     books.evicted_blocks = store->n_evicted;
-    books.expected_bytes = (uint64_t)store->n_blocks * cache->shape.page_bytes *
-                           cache->shape.n_heads * cache->shape.n_layers;
+    const struct cache_group_shape *group = &cache->shape.groups[0];
+    books.expected_bytes =
+        (uint64_t)store->n_blocks * group->page_bytes * group->n_heads * group->n_layers;
     books.resident_bytes = cache->memory.mapped_bytes;
     books.rounding_bytes = books.resident_bytes - books.expected_bytes;
     return books;

@@ -5,7 +5,7 @@
 
 #include "config/base.h"
 
-enum { CACHE_PAGE_TOKENS = 64 };
+enum { CACHE_PAGE_TOKENS = 64, CACHE_GROUPS_MAX = 16 };
 
 /* No page; also the end of every list of pages. */
 #define NO_PAGE UINT32_MAX

@@ -78,7 +78,7 @@ static enum status copy_head(struct sequence *sequence, const uint32_t *ids, uin
     memcpy(store->blocks[page].ids, next, common * sizeof *next);
     store->blocks[page].n_tokens = common;
     sequence->n_committed += common;
-    *ret_move = (struct cache_move){.from_page = source, .to_page = page, .n_tokens = common};
+    *ret_move = (struct cache_move){.n_tokens = common, .from_page = {source}, .to_page = {page}};
     return OK;
 }
 
@@ -197,8 +197,11 @@ uint32_t sequence_reused(const struct sequence *sequence)
     return sequence->n_reused;
 }
 
-const struct page_span *sequence_spans(const struct sequence *sequence, uint32_t *ret_count)
+const struct page_span *sequence_spans(const struct sequence *sequence, uint32_t group,
+                                       uint32_t *ret_first_page, uint32_t *ret_count)
 {
+    ASSERT(group < sequence->cache->shape.n_groups);
+    *ret_first_page = 0;
     *ret_count = sequence->table.n_spans;
     return sequence->table.spans;
 }

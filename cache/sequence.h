@@ -15,13 +15,13 @@ enum { CACHE_SALT_BYTES_MAX = 64 };
 struct cache;
 struct sequence;
 
-/* Bytes that must be copied before the sequence is read: the first n_tokens of page from go to page
- * to, in every layer and head. The copy must be done while no row is being stored: the source may
- * be a running sequence's tail. */
+/* Bytes that must be copied before the sequence is read: in each group the first n_tokens of page
+ * from_page go to page to_page, in every layer and head. The copy must be done while no row is being
+ * stored: the source may be a running sequence's tail. */
 struct cache_move {
-    uint32_t from_page;
-    uint32_t to_page;
     uint32_t n_tokens;
+    uint32_t from_page[CACHE_GROUPS_MAX];
+    uint32_t to_page[CACHE_GROUPS_MAX];
 };
 
 /* Opens a sequence over ids[n] (1 <= n <= context_max) and takes the longest exact prefix: full
@@ -46,9 +46,11 @@ void sequence_close(struct sequence **sequence, bool publish);
 uint32_t sequence_length(const struct sequence *sequence);
 /* Tokens found in the cache at opening. */
 uint32_t sequence_reused(const struct sequence *sequence);
-/* The block table as runs, covering committed and staged tokens. Holds until this sequence's next
- * append_open, commit, abort or close: a commit may exchange a page for an equal one that was there
- * before. */
-const struct page_span *sequence_spans(const struct sequence *sequence, uint32_t *ret_count);
+/* A group's block table as runs, covering committed and staged tokens from block *ret_first_page
+ * on: those before it lie behind the window of every row to come and have been given back (0 without
+ * a window). Holds until this sequence's next append_open, commit, abort or close: a commit may
+ * exchange a page for an equal one that was there before. */
+const struct page_span *sequence_spans(const struct sequence *sequence, uint32_t group,
+                                       uint32_t *ret_first_page, uint32_t *ret_count);
 
 #endif

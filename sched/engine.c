@@ -185,7 +185,7 @@ uint32_t engine_context(const struct engine *engine)
 
 uint64_t engine_pool_tokens(const struct engine *engine)
 {
-    return (uint64_t)cache_blocks_total(engine->parts.cache) * CACHE_PAGE_TOKENS;
+    return (uint64_t)cache_blocks_total(engine->parts.cache, 0) * CACHE_PAGE_TOKENS;
 }
 
 static enum status check_fits(const struct engine *e, const struct request *r, struct why *ret_why)
@@ -198,7 +198,7 @@ static enum status check_fits(const struct engine *e, const struct request *r, s
                        r->n_ids, context);
     uint64_t whole = (uint64_t)r->n_ids + r->max_tokens;
     uint32_t tokens = whole < context ? (uint32_t)whole : context;
-    uint32_t needed = cache_blocks_for(tokens), total = cache_blocks_total(e->parts.cache);
+    uint32_t needed = cache_blocks_for(tokens), total = cache_blocks_total(e->parts.cache, 0);
     if (needed > total)
         return why_set(ret_why, STATUS_CACHE_TOO_SMALL, "max_tokens",
                        "prompt and max_tokens need %u tokens of K/V and the whole page pool holds "

@@ -37,14 +37,14 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
 
 uint32_t engine_parts_ready_blocks(const struct engine_parts *p)
 {
-    uint32_t total = cache_blocks_total(p->cache), context = cache_blocks_for(p->context_max);
+    uint32_t total = cache_blocks_total(p->cache, 0), context = cache_blocks_for(p->context_max);
     return context < total ? context : total;
 }
 
 static void touch_share(void *arg, uint32_t tid)
 {
     struct engine_parts *p = arg;
-    cache_touch(p->cache, 0, engine_parts_ready_blocks(p), tid, workers_count(p->workers));
+    cache_touch(p->cache, 0, 0, engine_parts_ready_blocks(p), tid, workers_count(p->workers));
 }
 
 static enum status make_cache(struct engine_parts *p, const struct engine_options *o,
@@ -58,9 +58,10 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
                                                      g->n_layers,
                                       .context = g->context};
     struct cache_shape shape = {
-        .n_layers = g->n_layers,
-        .n_heads = g->layers[0].n_k_heads,
-        .page_bytes = page_bytes,
+        .n_groups = 1,
+        .groups = {{.n_layers = g->n_layers,
+                    .n_heads = g->layers[0].n_k_heads,
+                    .page_bytes = page_bytes}},
         .context_max = g->context,
         .sequences_max = o->running_max,
     };
@@ -76,7 +77,7 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
 static enum status make_decoder(struct engine_parts *p, const struct scheduler_limits *limits,
                                 struct why *ret_why)
 {
-    struct cache_memory memory = cache_memory(p->cache);
+    struct cache_memory memory = cache_memory(p->cache, 0);
     struct decoder_memory pages = {.base = memory.base,
                                    .layer_stride = memory.layer_stride,
                                    .head_stride = memory.head_stride,

@@ -38,11 +38,11 @@ static void *warm(void *arg)
     struct pool_warmer *w = arg;
     struct sched_param none = {0};
     (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); /* a courtesy */
-    uint32_t total = cache_blocks_total(w->cache);
+    uint32_t total = cache_blocks_total(w->cache, 0);
     for (uint32_t at = atomic_load(&w->blocks); at < total && !atomic_load(&w->is_stopping);) {
         wait_while_paused(w);
         uint32_t end = total - at > SLICE_BLOCKS ? at + SLICE_BLOCKS : total;
-        cache_touch(w->cache, at, end, 0, 1);
+        cache_touch(w->cache, 0, at, end, 0, 1);
         atomic_store(&w->blocks, end);
         at = end;
     }

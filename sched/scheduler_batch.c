@@ -44,20 +44,20 @@ static bool try_open(struct scheduler *s, struct request *r)
         s->n_running == 0) /* a copied head and its source do not fit together */
         status = open_sequence(s, r, false, &move);
     if (status != OK) {
-        s->admission_blocks = cache_blocks_available(cache) + 1;
+        s->admission_blocks = cache_blocks_available(cache, 0) + 1;
         return false;
     }
     uint32_t needed = cache_blocks_for(request_n_tokens(r) + 1);
     uint32_t held = cache_blocks_for(sequence_length(r->sequence));
     uint32_t lacking = needed > held ? needed - held : 0;
-    uint32_t available = cache_blocks_available(cache);
+    uint32_t available = cache_blocks_available(cache, 0);
     if (lacking > available && s->n_running > 0) {
         sequence_close(&r->sequence, true);
-        s->admission_blocks = cache_blocks_available(cache) + (lacking - available);
+        s->admission_blocks = cache_blocks_available(cache, 0) + (lacking - available);
         return false;
     }
     if (move.n_tokens > 0)
-        decoder_copy_page(s->parts.decoder, move.from_page, move.to_page, move.n_tokens);
+        decoder_copy_page(s->parts.decoder, move.from_page[0], move.to_page[0], move.n_tokens);
     sequence_moved(r->sequence);
     return true;
 }
@@ -77,7 +77,7 @@ void scheduler_admit(struct scheduler *s)
 {
     while (s->waiting_head != NULL && s->n_running < s->limits.running_max) {
         struct request *r = s->waiting_head;
-        if (s->n_running > 0 && cache_blocks_available(s->parts.cache) < s->admission_blocks)
+        if (s->n_running > 0 && cache_blocks_available(s->parts.cache, 0) < s->admission_blocks)
             return;
         if (!try_open(s, r))
             return;
@@ -122,8 +122,8 @@ static void add_rows(struct scheduler *s, struct running *run, uint32_t n)
     run->row_first = s->n_rows;
     run->first_position = sequence_length(r->sequence);
     memcpy(s->row_ids + s->n_rows, r->ids + run->first_position, n * sizeof *s->row_ids);
-    uint32_t n_spans;
-    const struct page_span *spans = sequence_spans(r->sequence, &n_spans);
+    uint32_t first_page, n_spans;
+    const struct page_span *spans = sequence_spans(r->sequence, 0, &first_page, &n_spans);
     s->sequences[s->n_sequences++] = (struct attention_sequence){
         .runs = (const struct page_run *)(const void *)spans,
         .n_runs = n_spans,

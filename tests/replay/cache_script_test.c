@@ -111,8 +111,8 @@ static void check_from(const struct cache_move *move, char *text)
         FAIL("from=NAME.I is needed");
     *dot = '\0';
     uint32_t page = cache_fixture_page(find_named(text)->sequence, number(dot + 1));
-    if (page != move->from_page)
-        FAIL("copied from page %u, wanted %u", move->from_page, page);
+    if (page != move->from_page[0])
+        FAIL("copied from page %u, wanted %u", move->from_page[0], page);
 }
 
 static void cmd_open(void)
@@ -230,11 +230,11 @@ static uint64_t value_of(char *what)
 {
     struct cache_books books = cache_books(script.cache);
     char *colon = strchr(what, ':');
-    uint32_t n_spans = 0;
+    uint32_t first_page, n_spans = 0;
     if (colon != NULL) {
         *colon = '\0';
         const struct sequence *sequence = find_named(colon + 1)->sequence;
-        (void)sequence_spans(sequence, &n_spans);
+        (void)sequence_spans(sequence, 0, &first_page, &n_spans);
         return strcmp(what, "spans") == 0 ? n_spans : sequence_length(sequence);
     }
     const struct {

@@ -95,7 +95,7 @@ static void answer_alone(struct field *f)
     const struct engine_parts *p = rig_parts(rig);
     const struct graph *g = p->model->graph;
     f->block_bytes =
-        (uint64_t)cache_memory(p->cache).page_bytes * g->layers[0].n_k_heads * g->n_layers;
+        (uint64_t)cache_memory(p->cache, 0).page_bytes * g->layers[0].n_k_heads * g->n_layers;
     f->pool_blocks_least = cache_blocks_for(PROMPT_MAX + ANSWER_MAX + 1);
     for (uint32_t i = 0; i < SPECS; i++) {
         rig_submit(rig, &f->specs[i], &f->alone[i]);

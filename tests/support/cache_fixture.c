@@ -7,9 +7,8 @@ enum { PAGE_BYTES = 64 };
 struct cache *cache_fixture_new(uint32_t n_blocks, uint32_t n_sequences, uint32_t context)
 {
     struct cache *cache;
-    struct cache_shape shape = {.n_layers = 1,
-                                .n_heads = 1,
-                                .page_bytes = PAGE_BYTES,
+    struct cache_shape shape = {.n_groups = 1,
+                                .groups = {{1, 1, PAGE_BYTES, 0}},
                                 .pool_bytes = (size_t)n_blocks * PAGE_BYTES,
                                 .context_max = context,
                                 .sequences_max = n_sequences};
@@ -62,8 +61,8 @@ uint32_t cache_fixture_findable(struct cache *cache, const uint32_t *ids, uint32
 
 uint32_t cache_fixture_page(const struct sequence *sequence, uint32_t i)
 {
-    uint32_t n_spans;
-    const struct page_span *spans = sequence_spans(sequence, &n_spans);
+    uint32_t first_page, n_spans;
+    const struct page_span *spans = sequence_spans(sequence, 0, &first_page, &n_spans);
     for (uint32_t k = 0; k < n_spans; i -= spans[k].n_pages, k++)
         if (i < spans[k].n_pages)
             return spans[k].first_page + i;

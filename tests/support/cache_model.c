@@ -247,7 +247,7 @@ static void take(struct model *m, struct model_sequence *s, uint32_t page)
 static char *row_at(const struct model *m, uint32_t layer, uint32_t head, uint32_t page,
                     uint32_t token)
 {
-    struct cache_memory memory = cache_memory(m->cache);
+    struct cache_memory memory = cache_memory(m->cache, 0);
     return memory.base + layer * memory.layer_stride + head * memory.head_stride +
            page * memory.page_bytes + (size_t)token * ROW_BYTES;
 }
@@ -278,11 +278,11 @@ static void finish_move(struct model *m, struct model_sequence *s)
     if (move->n_tokens == 0)
         return;
     for (uint32_t i = 0; i < N_LAYERS * N_HEADS; i++)
-        memcpy(row_at(m, i / N_HEADS, i % N_HEADS, move->to_page, 0),
-               row_at(m, i / N_HEADS, i % N_HEADS, move->from_page, 0),
+        memcpy(row_at(m, i / N_HEADS, i % N_HEADS, move->to_page[0], 0),
+               row_at(m, i / N_HEADS, i % N_HEADS, move->from_page[0], 0),
                (size_t)move->n_tokens * ROW_BYTES);
     sequence_moved(s->real);
-    unpin(m, move->from_page);
+    unpin(m, move->from_page[0]);
     s->move = (struct cache_move){0};
 }
 
@@ -290,8 +290,8 @@ static void finish_move(struct model *m, struct model_sequence *s)
 
 static void compare_sequence(const struct model *m, const struct model_sequence *s)
 {
-    uint32_t n_spans, at = 0;
-    const struct page_span *spans = sequence_spans(s->real, &n_spans);
+    uint32_t first_page, n_spans, at = 0;
+    const struct page_span *spans = sequence_spans(s->real, 0, &first_page, &n_spans);
     for (uint32_t i = 0; i < n_spans; i++)
         for (uint32_t k = 0; k < spans[i].n_pages; k++, at++)
             ASSERT(at < s->n_pages && s->pages[at] == spans[i].first_page + k);
@@ -324,7 +324,7 @@ static void compare_all(const struct model *m)
            books.hit_tokens == m->hits);
     ASSERT(books.copied_tokens == m->copied && books.committed_tokens == m->committed);
     ASSERT(books.resident_bytes == books.expected_bytes + books.rounding_bytes);
-    ASSERT(cache_blocks_available(m->cache) == count_free(m) + count_cached(m));
+    ASSERT(cache_blocks_available(m->cache, 0) == count_free(m) + count_cached(m));
 }
 
 /* ---- operations ---- */
@@ -408,10 +408,10 @@ static void op_open(struct model *m)
     }
     if (got != OK)
         return;
-    ASSERT(move.n_tokens == head && (head == 0 || move.from_page == source));
+    ASSERT(move.n_tokens == head && (head == 0 || move.from_page[0] == source));
     if (head > 0) {
-        take(m, s, move.to_page);
-        struct model_block *block = &m->blocks[move.to_page];
+        take(m, s, move.to_page[0]);
+        struct model_block *block = &m->blocks[move.to_page[0]];
         memcpy(block->tokens, s->tokens, (s->n + head) * sizeof *s->tokens);
         block->end = s->n + head;
         s->n += head;
@@ -443,8 +443,8 @@ static void op_append(struct model *m)
     m->counts->full_at_append += !fits;
     if (!fits)
         return;
-    uint32_t n_spans, at = 0;
-    const struct page_span *spans = sequence_spans(s->real, &n_spans);
+    uint32_t first_page, n_spans, at = 0;
+    const struct page_span *spans = sequence_spans(s->real, 0, &first_page, &n_spans);
     for (uint32_t i = 0; i < n_spans; i++)
         for (uint32_t k = 0; k < spans[i].n_pages; k++, at++)
             if (at >= s->n_pages)
@@ -593,7 +593,7 @@ static void op_close(struct model *m)
     else
         drop_own(m, s);
     if (s->move.n_tokens > 0)
-        unpin(m, s->move.from_page);
+        unpin(m, s->move.from_page[0]);
     give_back(m, s, 0);
 }
 
@@ -646,15 +646,14 @@ static void model_init(struct model *m)
     m->n_blocks = pools[next_byte(m) % sizeof pools];
     m->n_sequences = 1 + next_byte(m) % SEQUENCES_MAX;
     m->evict_batch = m->n_blocks / 16 < 1 ? 1 : m->n_blocks / 16;
-    struct cache_shape shape = {.n_layers = N_LAYERS,
-                                .n_heads = N_HEADS,
-                                .page_bytes = PAGE_BYTES,
+    struct cache_shape shape = {.n_groups = 1,
+                                .groups = {{N_LAYERS, N_HEADS, PAGE_BYTES, 0}},
                                 .pool_bytes =
                                     (size_t)m->n_blocks * PAGE_BYTES * N_LAYERS * N_HEADS + 17,
                                 .context_max = CONTEXT,
                                 .sequences_max = m->n_sequences};
     enum status status = cache_new(&shape, &m->cache, NULL);
-    ASSERT(status == OK && cache_blocks_total(m->cache) == m->n_blocks);
+    ASSERT(status == OK && cache_blocks_total(m->cache, 0) == m->n_blocks);
     /* Each story leaves an earlier one at some token. */
     uint32_t state = next_byte(m) + 1;
     for (uint32_t k = 0; k < N_STORIES; k++) {

@@ -29,8 +29,8 @@ static void tear_down(void)
 
 static uint32_t n_pages(const struct sequence *s)
 {
-    uint32_t n_spans, n = 0;
-    const struct page_span *spans = sequence_spans(s, &n_spans);
+    uint32_t first_page, n_spans, n = 0;
+    const struct page_span *spans = sequence_spans(s, 0, &first_page, &n_spans);
     for (uint32_t i = 0; i < n_spans; i++)
         n += spans[i].n_pages;
     return n;
@@ -103,7 +103,7 @@ START_TEST(full_leaves_the_sequence_as_it_was)
     ck_assert_int_eq(append_open(b, 65), STATUS_CACHE_FULL); /* needs two, one is left */
     ck_assert_uint_eq(sequence_length(b), 5 * 64);
     ck_assert_uint_eq(n_pages(b), 5);
-    ck_assert_uint_eq(cache_blocks_available(cache), 1);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 1);
     ck_assert_ptr_null(cache_check(cache));
     cache_fixture_append(b, other + 5 * 64, 64);
     ck_assert_int_eq(append_open(b, 1), STATUS_CACHE_FULL);

@@ -45,16 +45,15 @@ END_TEST
 
 START_TEST(expected_and_resident_differ_by_the_rounding)
 {
-    struct cache_shape shape = {.n_layers = 30,
-                                .n_heads = 3,
-                                .page_bytes = 16384,
+    struct cache_shape shape = {.n_groups = 1,
+                                .groups = {{30, 3, 16384, 0}},
                                 .pool_bytes = (size_t)20 << 20,
                                 .context_max = 512,
                                 .sequences_max = 2};
     struct cache *cache;
     ck_assert_int_eq(cache_new(&shape, &cache, NULL), OK);
     struct cache_books books = cache_books(cache);
-    ck_assert_uint_eq(books.expected_bytes, (uint64_t)cache_blocks_total(cache) * 16384 * 3 * 30);
+    ck_assert_uint_eq(books.expected_bytes, (uint64_t)cache_blocks_total(cache, 0) * 16384 * 3 * 30);
     ck_assert_uint_le(books.expected_bytes, shape.pool_bytes);
     ck_assert_uint_gt(books.expected_bytes + 16384 * 3 * 30, shape.pool_bytes);
     ck_assert_uint_eq(books.resident_bytes, mem_mapped_bytes());

@@ -10,9 +10,8 @@
 
 static struct cache_shape small_shape(void)
 {
-    return (struct cache_shape){.n_layers = 3,
-                                .n_heads = 2,
-                                .page_bytes = 128,
+    return (struct cache_shape){.n_groups = 1,
+                                .groups = {{3, 2, 128, 0}},
                                 .pool_bytes = 10 * 3 * 2 * 128,
                                 .context_max = 200,
                                 .sequences_max = 3};
@@ -24,12 +23,12 @@ START_TEST(the_pool_is_rounded_down_to_whole_blocks)
     struct cache *cache;
     shape.pool_bytes += (size_t)_i;
     ck_assert_int_eq(cache_new(&shape, &cache, NULL), OK);
-    ck_assert_uint_eq(cache_blocks_total(cache), _i < 3 * 2 * 128 ? 10 : 11);
-    ck_assert_uint_eq(cache_blocks_available(cache), cache_blocks_total(cache));
-    struct cache_memory memory = cache_memory(cache);
+    ck_assert_uint_eq(cache_blocks_total(cache, 0), _i < 3 * 2 * 128 ? 10 : 11);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), cache_blocks_total(cache, 0));
+    struct cache_memory memory = cache_memory(cache, 0);
     ck_assert_uint_eq(memory.page_bytes, 128);
-    cache_touch(cache, 0, cache_blocks_total(cache), 0, 2);
-    cache_touch(cache, 0, cache_blocks_total(cache), 1, 2);
+    cache_touch(cache, 0, 0, cache_blocks_total(cache, 0), 0, 2);
+    cache_touch(cache, 0, 0, cache_blocks_total(cache, 0), 1, 2);
     ck_assert_ptr_null(cache_check(cache));
     cache_free(&cache);
     ck_assert_ptr_null(cache);
@@ -54,9 +53,9 @@ START_TEST(sizes_that_are_refused)
     struct cache_shape shape = small_shape();
     struct cache *cache;
     struct why why = {0};
-    shape.page_bytes = refusals[_i].page_bytes;
+    shape.groups[0].page_bytes = refusals[_i].page_bytes;
     shape.pool_bytes = refusals[_i].pool_bytes;
-    shape.n_heads = refusals[_i].n_heads;
+    shape.groups[0].n_heads = refusals[_i].n_heads;
     ck_assert_int_eq(cache_new(&shape, &cache, &why), refusals[_i].status);
     ck_assert_ptr_null(cache);
     ck_assert_str_eq(why.field, "cache.bytes");
@@ -123,7 +122,7 @@ START_TEST(a_free_page_must_not_be_written)
     cache_fixture_ids(ids, 200, 1);
     struct cache *cache = cache_fixture_new(10, 3, 200);
     struct sequence *s = cache_fixture_run(cache, ids, 200);
-    struct cache_memory memory = cache_memory(cache);
+    struct cache_memory memory = cache_memory(cache, 0);
     volatile char *row = memory.base + cache_fixture_page(s, 1) * memory.page_bytes;
     *row = 1;
     sequence_close(&s, true);

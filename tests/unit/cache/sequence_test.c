@@ -44,8 +44,8 @@ START_TEST(reuse_is_exact_at_every_prefix_length)
     ck_assert_uint_eq(move.n_tokens, same % CACHE_PAGE_TOKENS);
     uint32_t n_shared = same / CACHE_PAGE_TOKENS;
     if (move.n_tokens > 0) {
-        ck_assert_uint_ne(move.from_page, move.to_page);
-        ck_assert_uint_eq(cache_fixture_page(s, n_shared), move.to_page);
+        ck_assert_uint_ne(move.from_page[0], move.to_page[0]);
+        ck_assert_uint_eq(cache_fixture_page(s, n_shared), move.to_page[0]);
     }
     struct sequence *first =
         cache_fixture_open(cache, ids, PROMPT + 1, NULL); /* the full blocks are the same pages */
@@ -85,7 +85,7 @@ START_TEST(a_running_tail_is_found_and_copied)
     struct sequence *s = cache_fixture_open(cache, ids, 100, &move);
     ck_assert_uint_eq(sequence_reused(s), 70);
     ck_assert_uint_eq(move.n_tokens, 6);
-    ck_assert_uint_eq(move.from_page, cache_fixture_page(running, 1));
+    ck_assert_uint_eq(move.from_page[0], cache_fixture_page(running, 1));
     ck_assert_uint_eq(cache_fixture_page(s, 0), cache_fixture_page(running, 0));
     ck_assert_uint_ne(cache_fixture_page(s, 1), cache_fixture_page(running, 1));
     cache_fixture_append(running, other, 3); /* both go on, each its own way */
@@ -184,9 +184,9 @@ START_TEST(a_pinned_source_survives_its_owner)
     struct sequence *big; /* takes all that is left: 22 blocks, not 23 */
     struct cache_move none;
     ck_assert_int_eq(sequence_open(cache, NULL, 0, other, 1, true, &big, &none), OK);
-    ck_assert_uint_eq(cache_blocks_available(cache), 22);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 22);
     sequence_moved(s);
-    ck_assert_uint_eq(cache_blocks_available(cache), 23);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 23);
     sequence_close(&s, true);
     sequence_close(&big, true);
 }

@@ -151,7 +151,7 @@ START_TEST(the_oldest_keeps_its_pages)
     rig_submit(rig, &spec, &alone);
     rig_run(rig, STEPS_MAX);
     struct cache_books books = cache_books(rig_parts(rig)->cache);
-    uint64_t block_bytes = books.expected_bytes / cache_blocks_total(rig_parts(rig)->cache);
+    uint64_t block_bytes = books.expected_bytes / cache_blocks_total(rig_parts(rig)->cache, 0);
     rig_free(&rig);
     o.cache_bytes = 8 * block_bytes;
     rig = rig_new(gguf, &o);
