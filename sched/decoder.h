@@ -19,27 +19,31 @@ struct decoder_limits {
     uint32_t context_max;    /* tokens of a sequence */
 };
 
-/* Where a cache keeps the pages: kernels compute on these addresses (cache/cache.h, struct
- * cache_memory). */
-struct decoder_memory {
+/* Where a cache keeps the pages of one group of layers: kernels compute on these addresses
+ * (cache/cache.h, struct cache_memory). */
+struct decoder_group_memory {
     char *base;
-    size_t layer_stride;
+    size_t layer_stride; /* by a layer's place in the group */
     size_t head_stride;
     size_t page_bytes;
+};
+
+struct decoder_memory {
+    struct decoder_group_memory groups[GRAPH_CACHE_GROUPS_MAX]; /* as graph->groups */
     uint8_t generation[SHA256_BYTES]; /* the cache's: a plan made for another is refused */
 };
 
 /* One step's rows. Sequence i's rows follow those of sequence i - 1; runs must cover every row's
- * page. */
+ * page. A sequence has one entry a group, which differ in their pages only. */
 struct decoder_batch {
     uint32_t n_rows;
     uint32_t n_sequences;
     const uint32_t *ids;                        /* [n_rows] */
-    const struct attention_sequence *sequences; /* [n_sequences] */
+    const struct attention_sequence *sequences; /* [n_groups][n_sequences] */
 };
 
-/* Bytes of one page (64 tokens of one head of one layer). */
-size_t decoder_page_bytes(const struct graph *graph, enum kv_type type);
+/* Bytes of one page (64 tokens of one head of one layer) of a group. */
+size_t decoder_page_bytes(const struct graph *graph, uint32_t group, enum kv_type type);
 
 /* The model, kernels and workers are loans until decoder_free. */
 enum status decoder_new(const struct model *model, const struct kernels *kernels,
@@ -53,8 +57,8 @@ enum status decoder_step(struct decoder *decoder, const struct decoder_batch *ba
 /* Logits of rows[n] of the last step, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the
  * decoder until the next call. */
 const float *decoder_logits(struct decoder *decoder, const uint32_t *rows, uint32_t n);
-/* Copies the first n_tokens of one page to another, in every layer and head. */
-void decoder_copy_page(const struct decoder *decoder, uint32_t from_page, uint32_t to_page,
-                       uint32_t n_tokens);
+/* Copies the first n_tokens of one page to another, in every layer and head of a group. */
+void decoder_copy_page(const struct decoder *decoder, uint32_t group, uint32_t from_page,
+                       uint32_t to_page, uint32_t n_tokens);
 
 #endif

@@ -1,5 +1,6 @@
-/* decoder_priv.h: the decoder's insides, for decoder.c (life) and decoder_step.c (the step) only.
- * */
+/* decoder_priv.h: the decoder's insides, for the decoder*.c files only: decoder.c (life and
+ * buffers), decoder_layers.c (what layers share: plans, rotations, memory), decoder_step.c (the
+ * step). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_PRIV_H
 #define FOLDKV_SCHED_DECODER_PRIV_H
@@ -15,34 +16,68 @@ struct act_rows {
     int32_t *sum;
 };
 
+/* One way to rotate, shared by every layer that rotates so; its sines are made anew for the rows
+ * of each step. */
+struct rope_table {
+    double base;
+    uint32_t n_dims;
+    bool has_factors;
+    double *frequency; /* [n_dims / 2] */
+    float *cosine;     /* [rows][n_dims / 2] */
+    float *sine;
+};
+
+/* One schedule of attention, shared by every layer of its cache group that maps heads alike. */
+struct layer_plan {
+    struct attention_plan *attention;
+    uint32_t group;
+    uint32_t layer; /* the first that has it, which says what the others are compared with */
+};
+
+/* What a layer needs beside its weights. */
+struct decoder_layer {
+    struct attention_plan *plan;
+    const struct rope_table *rope; /* NULL: not rotated */
+    struct kv_layer memory;
+};
+
+/* The widest of any layer, in floats. */
+struct decoder_widths {
+    uint32_t q, k, v, attended;
+};
+
 struct decoder {
     const struct model *model;
     const struct kernels *kernels;
     struct workers *workers;
     struct decoder_limits limits;
     struct decoder_memory memory;
-    struct attention_plan *plan;
+    struct decoder_widths widths;
+
+    struct decoder_layer *layers; /* [n_layers] */
+    uint32_t n_plans;
+    struct layer_plan *plans; /* [n_layers] at most */
+    uint32_t n_ropes;
+    struct rope_table *ropes; /* [n_layers] at most */
 
     float *residual; /* [rows][hidden] */
     float *normed;   /* [rows][hidden] */
-    float *q;        /* [rows][H_q * d_qk] */
+    float *q;        /* [rows][H_q * d_qk] of the layer */
     float *k;        /* [rows][H_k * d_qk] */
     float *v;        /* [rows][H_v * d_v] */
     float *attended; /* [rows][H_q * d_v] */
-    float *product;  /* [rows][hidden] */
+    float *product;  /* [rows][hidden]: what attention or the ffn gives, before it is added */
     float *gate;     /* [rows][ffn] */
     float *up;       /* [rows][ffn] */
-    float *cosine;   /* [rows][rope_dims / 2] */
-    float *sine;
-    double *rope_frequency; /* [rope_dims / 2] */
-    float *logits;          /* [logit_rows_max][vocab] */
+    float *logits;   /* [logit_rows_max][vocab] */
 
-    struct act_rows hidden_act; /* of normed */
+    struct act_rows hidden_act; /* of normed, or of residual where nothing is normed before */
     struct act_rows attended_act;
     struct act_rows ffn_act;
-    struct act_rows *own_act; /* [threads], one row each, for steps of one row */
-    float *own_values;        /* [threads][own_columns] */
-    uint32_t own_columns;
+    /* For steps of one row, which every worker carries for itself: [threads], one row each. */
+    struct act_rows *own_act;
+    float *own_values;   /* [threads][hidden] */
+    float *own_residual; /* [threads][hidden] */
 
     uint32_t *row_sequence; /* [rows]: index into the batch's sequences */
     const struct decoder_batch *batch;
@@ -50,5 +85,19 @@ struct decoder {
     uint32_t n_logit_rows;
     enum status attention_status; /* written by worker 0 */
 };
+
+/* A buffer: where its pointer is kept, and its size. */
+struct buffer_row {
+    void **where;
+    size_t elements;
+    size_t element_bytes;
+};
+/* Takes them all; NO_MEMORY leaves those taken to whoever owns the pointers. */
+enum status decoder_take_buffers(const struct buffer_row *rows, size_t n) MUST_USE;
+
+/* Makes the plans, rotations and memory of every layer. */
+enum status decoder_layers_init(struct decoder *decoder, struct why *ret_why) MUST_USE;
+/* Takes what init left half made. */
+void decoder_layers_release(struct decoder *decoder);
 
 #endif

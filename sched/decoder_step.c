@@ -3,17 +3,19 @@
  * WHY     At one row a step lives from the bytes of the weights; so it is one run of the pool with
  *         barriers inside, and what is cheap is done by every worker for itself rather than waited
  *         for.
- * HOW     Each phase writes only what its worker owns (whole rows, whole outputs, whole items) and
- *         ends at a barrier:
- *             embed, rotate tables | norm, q k v | rotate, store K/V | attend | merge | output, add
- *             | norm, gate up, silu | down, add
- *         A step of one row norms and quantises that row on every worker, which saves two barriers
- *         a layer.
+ * HOW     A layer is a list of parts that the graph turns on or off (norms before and after, norms
+ *         of heads, biases, the gate), never an architecture's own code. Each phase writes only
+ *         what its worker owns (whole rows, whole outputs, whole items) and ends at a barrier:
+ *             embed, rotate tables | add, norm, q k v, biases | norm heads, rotate, store K/V |
+ *             attend | merge | output | add, norm, gate up | down
+ *         What a block gives waits in `product` until the next one enters: there it is normed,
+ *         added to the residual, and the sum normed again, row by row. A step of one row does that
+ *         on every worker, each on a residual of its own, which saves two barriers a layer.
  * ALWAYS  (1) No sum is split over workers: the thread count changes no bit.
  *         product
  *         (2) K and V are read from pages, after rounding, also those of this very step.
- *         store_rows before attend
- *         (3) All rows of a step pass through the same kernels as a row alone.
+ *         store_head before attend
+ *         (3) All rows of a step pass through the same kernels as a row alone.        enter_row
  * THREAD  engine and its workers, inside workers_run
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -72,67 +74,116 @@ static void product(const struct decoder *d, const struct packed_matrix *m,
 
 /* ---- the rows on their way into a product ---- */
 
-/* One worker's own copy of a one-row activation, all of it. */
-static struct act_rows own_row(const struct decoder *d, uint32_t tid, uint32_t n_columns)
+/* The first n_columns of a row of activations that is wide enough. */
+static struct act_rows act_of_width(struct act_rows act, uint32_t n_columns)
 {
-    struct act_rows act = d->own_act[tid];
     act.n_columns = n_columns;
     return act;
 }
 
-/* Normalises n rows of source into activations. Ends at a barrier unless there is one row. */
-static struct activations norm_rows(struct decoder *d, uint32_t tid, const float *source,
-                                    const float *weight, uint32_t n_rows)
+/* What happens to a row between two blocks. */
+struct entry {
+    float *residual;      /* [rows][hidden] */
+    const float *product; /* [rows][hidden], what the last block gave; NULL: there is none */
+    const float *post;    /* [hidden], its norm; NULL: none */
+    const float *pre;     /* [hidden], the next block's norm; NULL: none */
+};
+
+/* residual += norm(product), then norm(residual): where it stands, values or the residual itself.
+ */
+static const float *enter_row(const struct decoder *d, const struct entry *e, size_t at,
+                              float *values)
 {
     const struct graph *g = d->model->graph;
+    const struct vector_kernels *v = &d->kernels->vector;
+    float *residual = e->residual + at;
+    if (e->product != NULL && e->post != NULL) {
+        v->rms_norm(e->product + at, e->post, g->rms_eps, g->hidden, values);
+        v->add(residual, values, g->hidden);
+    } else if (e->product != NULL) {
+        v->add(residual, e->product + at, g->hidden);
+    }
+    if (e->pre == NULL)
+        return residual;
+    v->rms_norm(residual, e->pre, g->rms_eps, g->hidden, values);
+    return values;
+}
+
+/* Takes n rows into a block. Ends at a barrier unless there is one row, which every worker takes
+ * in for itself: e->residual is then its own. */
+static struct activations enter(struct decoder *d, uint32_t tid, const struct entry *e,
+                                uint32_t n_rows)
+{
+    uint32_t hidden = d->model->graph->hidden;
     if (n_rows == 1) {
-        struct act_rows act = own_row(d, tid, g->hidden);
-        float *values = d->own_values + (size_t)tid * d->own_columns;
-        d->kernels->vector.rms_norm(source, weight, g->rms_eps, g->hidden, values);
-        act_rows_quantise(d, &act, values, 0, 0, g->hidden);
+        struct act_rows act = act_of_width(d->own_act[tid], hidden);
+        const float *values = enter_row(d, e, 0, d->own_values + (size_t)tid * hidden);
+        act_rows_quantise(d, &act, values, 0, 0, hidden);
         return act_view(&act, values);
     }
     struct span rows = share(d, n_rows, 1, tid);
     for (uint32_t r = rows.first; r < rows.end; r++) {
-        size_t at = (size_t)r * g->hidden;
-        d->kernels->vector.rms_norm(source + at, weight, g->rms_eps, g->hidden, d->normed + at);
-        act_rows_quantise(d, &d->hidden_act, d->normed, r, 0, g->hidden);
+        size_t at = (size_t)r * hidden;
+        const float *values = enter_row(d, e, at, d->normed + at);
+        act_rows_quantise(d, &d->hidden_act, values - at, r, 0, hidden);
     }
     workers_barrier(d->workers);
-    return act_view(&d->hidden_act, d->normed);
+    return act_view(&d->hidden_act, e->pre == NULL ? e->residual : d->normed);
 }
 
-/* The same without a norm, for what attention gave. */
-static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_t n_rows)
+/* Where a worker adds up the rows of this step. */
+static float *residual_of(const struct decoder *d, uint32_t tid)
 {
-    uint32_t columns = d->attended_act.n_columns;
+    bool is_alone = d->batch->n_rows == 1 && tid > 0;
+    return is_alone ? d->own_residual + (size_t)tid * d->model->graph->hidden : d->residual;
+}
+
+/* What attention gave goes in as it is. */
+static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_t columns)
+{
+    uint32_t n_rows = d->batch->n_rows;
     if (n_rows == 1) {
-        struct act_rows act = own_row(d, tid, columns);
+        struct act_rows act = act_of_width(d->own_act[tid], columns);
         act_rows_quantise(d, &act, d->attended, 0, 0, columns);
         return act_view(&act, d->attended);
     }
+    struct act_rows act = act_of_width(d->attended_act, columns);
     struct span rows = share(d, n_rows, 1, tid);
     for (uint32_t r = rows.first; r < rows.end; r++)
-        act_rows_quantise(d, &d->attended_act, d->attended, r, 0, columns);
+        act_rows_quantise(d, &act, d->attended, r, 0, columns);
     workers_barrier(d->workers);
-    return act_view(&d->attended_act, d->attended);
+    return act_view(&act, d->attended);
 }
 
 /* ---- the phases of a layer ---- */
 
-static void project_qkv(struct decoder *d, uint32_t tid, const struct layer_weights *w)
+/* out = x W^T + bias, for a worker's own outputs. */
+static void project(const struct decoder *d, uint32_t tid, const struct packed_matrix *m,
+                    const float *bias, const struct activations *x, float *out)
 {
     uint32_t n = d->batch->n_rows;
-    struct activations x = norm_rows(d, tid, d->residual, w->attn_norm, n);
-    product(d, &w->q, &x, n, panel_share(d, &w->q, tid), d->q);
-    product(d, &w->k, &x, n, panel_share(d, &w->k, tid), d->k);
-    product(d, &w->v, &x, n, panel_share(d, &w->v, tid), d->v);
+    struct span panels = panel_share(d, m, tid);
+    product(d, m, x, n, panels, out);
+    if (bias == NULL)
+        return;
+    struct span columns = panel_columns(m, panels);
+    for (uint32_t r = 0; columns.first < columns.end && r < n; r++)
+        d->kernels->vector.add(out + (size_t)r * m->n_rows + columns.first, bias + columns.first,
+                               columns.end - columns.first);
+}
+
+static void project_qkv(struct decoder *d, uint32_t tid, const struct layer_weights *w,
+                        const struct activations *x)
+{
+    project(d, tid, &w->q, w->q_bias, x, d->q);
+    project(d, tid, &w->k, w->k_bias, x, d->k);
+    project(d, tid, &w->v, w->v_bias, x, d->v);
     workers_barrier(d->workers);
 }
 
 static uint32_t page_of(const struct attention_sequence *s, uint32_t position)
 {
-    uint32_t page = position / PAGE_TOKENS;
+    uint32_t page = position / PAGE_TOKENS - s->first_page;
     for (uint32_t i = 0; i < s->n_runs; i++) {
         if (page < s->runs[i].n_pages)
             return s->runs[i].first_page + page;
@@ -142,40 +193,32 @@ static uint32_t page_of(const struct attention_sequence *s, uint32_t position)
     return 0;
 }
 
-static struct kv_layer layer_memory(const struct decoder *d, uint32_t l)
+/* Norms one head of row r (weight NULL: does not) and rotates it (or does not). */
+static void turn_head(const struct decoder *d, uint32_t l, uint32_t r, const float *weight,
+                      float *head)
 {
-    const struct graph_layer *gl = &d->model->graph->layers[l];
-    enum kv_type type = d->model->kv_type;
-    return (struct kv_layer){
-        .base = d->memory.base + l * d->memory.layer_stride,
-        .head_stride = d->memory.head_stride,
-        .page_stride = d->memory.page_bytes,
-        .unit_stride = d->memory.page_bytes / PAGE_UNITS,
-        .v_offset = kv_k_part_bytes(type, gl->d_qk),
-        .n_heads = (uint16_t)gl->n_k_heads,
-        .d_qk = (uint16_t)gl->d_qk,
-        .d_v = (uint16_t)gl->d_v,
-        .type = type,
-    };
-}
-
-static rope_fn *rope_of(const struct decoder *d)
-{
+    const struct graph *g = d->model->graph;
     const struct vector_kernels *v = &d->kernels->vector;
-    return d->model->graph->rope_order == ROPE_HALVES ? v->rope_halves : v->rope_neighbours;
+    const struct rope_table *rope = d->layers[l].rope;
+    if (weight != NULL)
+        v->rms_norm(head, weight, g->rms_eps, g->layers[l].d_qk, head);
+    if (rope == NULL)
+        return;
+    size_t at = (size_t)r * (rope->n_dims / 2);
+    rope_fn *rotate = g->rope_order == ROPE_HALVES ? v->rope_halves : v->rope_neighbours;
+    rotate(head, rope->cosine + at, rope->sine + at, rope->n_dims);
 }
 
-/* Rotates K/V head h of row r and writes both rows to its page. */
-static void store_head(const struct decoder *d, const struct kv_layer *memory, uint32_t l,
-                       uint32_t r, uint32_t h)
+/* Writes K/V head h of row r to its page. */
+static void store_head(const struct decoder *d, uint32_t l, uint32_t r, uint32_t h)
 {
     const struct graph_layer *gl = &d->model->graph->layers[l];
-    const struct attention_sequence *s = &d->batch->sequences[d->row_sequence[r]];
+    const struct kv_layer *memory = &d->layers[l].memory;
+    const struct attention_sequence *s =
+        &d->batch->sequences[gl->cache_group * d->batch->n_sequences + d->row_sequence[r]];
     uint32_t position = s->first_position + (r - s->row_first);
-    uint32_t half = gl->rope_dims / 2;
-    float *k = d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk;
+    const float *k = d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk;
     const float *v = d->v + ((size_t)r * gl->n_v_heads + h) * gl->d_v;
-    rope_of(d)(k, d->cosine + (size_t)r * half, d->sine + (size_t)r * half, gl->rope_dims);
     char *unit = memory->base + h * memory->head_stride +
                  page_of(s, position) * memory->page_stride +
                  position % PAGE_TOKENS / ATTEND_UNIT * memory->unit_stride;
@@ -187,62 +230,58 @@ static void store_head(const struct decoder *d, const struct kv_layer *memory, u
 static void rotate_and_store(struct decoder *d, uint32_t tid, uint32_t l)
 {
     const struct graph_layer *gl = &d->model->graph->layers[l];
-    struct kv_layer memory = layer_memory(d, l);
+    const struct layer_weights *w = &d->model->layers[l];
     uint32_t heads = gl->n_query_heads + gl->n_k_heads;
-    uint32_t half = gl->rope_dims / 2;
     struct span items = share(d, d->batch->n_rows * heads, 1, tid);
     for (uint32_t i = items.first; i < items.end; i++) {
         uint32_t r = i / heads, h = i % heads;
-        if (h >= gl->n_query_heads)
-            store_head(d, &memory, l, r, h - gl->n_query_heads);
-        else
-            rope_of(d)(d->q + ((size_t)r * gl->n_query_heads + h) * gl->d_qk,
-                       d->cosine + (size_t)r * half, d->sine + (size_t)r * half, gl->rope_dims);
+        if (h < gl->n_query_heads) {
+            turn_head(d, l, r, w->q_norm, d->q + ((size_t)r * gl->n_query_heads + h) * gl->d_qk);
+            continue;
+        }
+        h -= gl->n_query_heads;
+        turn_head(d, l, r, w->k_norm, d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk);
+        store_head(d, l, r, h);
     }
     workers_barrier(d->workers);
 }
 
 static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
 {
-    struct kv_layer memory = layer_memory(d, l);
-    enum status s = attention_run(d->plan, tid, &memory, d->model->manifest->architecture_hash,
-                                  d->memory.generation, d->q, d->attended);
+    const struct decoder_layer *layer = &d->layers[l];
+    enum status s =
+        attention_run(layer->plan, tid, &layer->memory, d->model->manifest->architecture_hash,
+                      d->memory.generation, d->q, d->attended);
     if (s != OK) /* on every worker alike */
         return s;
     workers_barrier(d->workers);
-    attention_merge(d->plan, tid, d->attended);
+    attention_merge(layer->plan, tid, d->attended);
     workers_barrier(d->workers);
     return OK;
 }
 
-/* residual += x W^T, each worker its own outputs. */
-static void add_product(struct decoder *d, uint32_t tid, const struct packed_matrix *m,
-                        const struct activations *x)
+/* What a block gives, each worker its own outputs. */
+static void leave(struct decoder *d, uint32_t tid, const struct packed_matrix *m,
+                  const struct activations *x)
 {
-    uint32_t n = d->batch->n_rows;
-    struct span panels = panel_share(d, m, tid);
-    struct span columns = panel_columns(m, panels);
-    product(d, m, x, n, panels, d->product);
-    for (uint32_t r = 0; columns.first < columns.end && r < n; r++) {
-        size_t at = (size_t)r * m->n_rows + columns.first;
-        d->kernels->vector.add(d->residual + at, d->product + at, columns.end - columns.first);
-    }
+    product(d, m, x, d->batch->n_rows, panel_share(d, m, tid), d->product);
     workers_barrier(d->workers);
 }
 
 /* A worker quantises the outputs it made itself: blocks of activations are as wide as a panel. */
-static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weights *w)
+static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weights *w,
+                        const struct activations *x)
 {
+    const struct vector_kernels *v = &d->kernels->vector;
     uint32_t n = d->batch->n_rows, ffn = d->model->graph->ffn;
-    struct activations x = norm_rows(d, tid, d->residual, w->ffn_norm, n);
+    silu_mul_fn *gate = d->model->graph->gate == GATE_GELU ? v->gelu_mul : v->silu_mul;
     struct span panels = panel_share(d, &w->gate, tid);
     struct span columns = panel_columns(&w->gate, panels);
-    product(d, &w->gate, &x, n, panels, d->gate);
-    product(d, &w->up, &x, n, panels, d->up);
+    product(d, &w->gate, x, n, panels, d->gate);
+    product(d, &w->up, x, n, panels, d->up);
     for (uint32_t r = 0; columns.first < columns.end && r < n; r++) {
         size_t at = (size_t)r * ffn + columns.first;
-        d->kernels->vector.silu_mul(d->gate + at, d->up + at, columns.end - columns.first,
-                                    d->gate + at);
+        gate(d->gate + at, d->up + at, columns.end - columns.first, d->gate + at);
         act_rows_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
     }
     workers_barrier(d->workers);
@@ -250,46 +289,92 @@ static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weig
 
 /* ---- the step ---- */
 
-/* Embeds a worker's rows and makes their rotation tables. */
-static void embed_rows(struct decoder *d, uint32_t tid)
+static void fill_rope(const struct rope_table *rope, uint32_t r, double position)
+{
+    uint32_t half = rope->n_dims / 2;
+    for (uint32_t i = 0; i < half; i++) {
+        double sine, cosine;
+        elementary_sincos(position * rope->frequency[i], &sine, &cosine);
+        rope->sine[(size_t)r * half + i] = (float)sine;
+        rope->cosine[(size_t)r * half + i] = (float)cosine;
+    }
+}
+
+static void embed_row(const struct decoder *d, uint32_t r, float *residual)
 {
     const struct graph *g = d->model->graph;
-    uint32_t half = g->layers[0].rope_dims / 2;
-    struct span rows = share(d, d->batch->n_rows, 1, tid);
-    for (uint32_t r = rows.first; r < rows.end; r++) {
+    packed_row(&d->model->embedding, d->batch->ids[r], residual);
+    if (g->embedding_scale != 1.0f)
+        d->kernels->vector.scale(residual, g->embedding_scale, g->hidden);
+}
+
+/* Embeds the rows that this worker takes into the first layer, and makes its share of the rotation
+ * tables, which are read after the next barrier. */
+static void embed_rows(struct decoder *d, uint32_t tid)
+{
+    uint32_t n = d->batch->n_rows;
+    struct span rows = share(d, n, 1, tid);
+    if (n == 1)
+        embed_row(d, 0, residual_of(d, tid));
+    for (uint32_t r = rows.first; n > 1 && r < rows.end; r++)
+        embed_row(d, r, d->residual + (size_t)r * d->model->graph->hidden);
+    struct span items = share(d, n * d->n_ropes, 1, tid);
+    for (uint32_t i = items.first; i < items.end; i++) {
+        uint32_t r = i / d->n_ropes;
         const struct attention_sequence *s = &d->batch->sequences[d->row_sequence[r]];
-        double position = s->first_position + (r - s->row_first);
-        packed_row(&d->model->embedding, d->batch->ids[r], d->residual + (size_t)r * g->hidden);
-        for (uint32_t i = 0; i < half; i++) {
-            double sine, cosine;
-            elementary_sincos(position * d->rope_frequency[i], &sine, &cosine);
-            d->sine[(size_t)r * half + i] = (float)sine;
-            d->cosine[(size_t)r * half + i] = (float)cosine;
-        }
+        fill_rope(&d->ropes[i % d->n_ropes], r, s->first_position + (r - s->row_first));
     }
-    workers_barrier(d->workers);
+}
+
+/* One layer, from a pending product (e) to a pending product. */
+static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct entry *e)
+{
+    const struct graph_layer *gl = &d->model->graph->layers[l];
+    const struct layer_weights *w = &d->model->layers[l];
+    uint32_t n = d->batch->n_rows;
+    e->pre = w->attn_norm;
+    struct activations x = enter(d, tid, e, n);
+    project_qkv(d, tid, w, &x);
+    rotate_and_store(d, tid, l);
+    TRY(attend(d, tid, l));
+    x = attended_rows(d, tid, gl->n_query_heads * gl->d_v);
+    leave(d, tid, &w->output, &x);
+    e->product = d->product;
+    e->post = w->post_attn_norm;
+    e->pre = w->ffn_norm;
+    x = enter(d, tid, e, n);
+    gate_and_up(d, tid, w, &x);
+    x = act_view(&d->ffn_act, d->gate);
+    leave(d, tid, &w->down, &x);
+    e->post = w->post_ffn_norm;
+    return OK;
+}
+
+/* The last product, into the residual that the logits are made of. */
+static void finish_rows(struct decoder *d, uint32_t tid, struct entry *e)
+{
+    uint32_t hidden = d->model->graph->hidden;
+    struct span rows = share(d, d->batch->n_rows, 1, tid);
+    e->pre = NULL;
+    e->residual = d->residual;
+    for (uint32_t r = rows.first; r < rows.end; r++)
+        (void)enter_row(d, e, (size_t)r * hidden, d->normed + (size_t)r * hidden);
 }
 
 static void step_share(void *arg, uint32_t tid)
 {
     struct decoder *d = arg;
+    struct entry e = {.residual = residual_of(d, tid)};
     embed_rows(d, tid);
     for (uint32_t l = 0; l < d->model->graph->n_layers; l++) {
-        const struct layer_weights *w = &d->model->layers[l];
-        project_qkv(d, tid, w);
-        rotate_and_store(d, tid, l);
-        enum status s = attend(d, tid, l);
+        enum status s = run_layer(d, tid, l, &e);
         if (s != OK) {
             if (tid == 0)
                 d->attention_status = s;
             return;
         }
-        struct activations attended = attended_rows(d, tid, d->batch->n_rows);
-        add_product(d, tid, &w->output, &attended);
-        gate_and_up(d, tid, w);
-        struct activations inner = act_view(&d->ffn_act, d->gate);
-        add_product(d, tid, &w->down, &inner);
     }
+    finish_rows(d, tid, &e);
 }
 
 enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
@@ -303,7 +388,10 @@ enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
     }
     d->batch = batch;
     d->attention_status = OK;
-    attention_schedule(d->plan, batch->sequences, batch->n_sequences);
+    for (uint32_t i = 0; i < d->n_plans; i++)
+        attention_schedule(d->plans[i].attention,
+                           batch->sequences + (size_t)d->plans[i].group * batch->n_sequences,
+                           batch->n_sequences);
     workers_run(d->workers, step_share, d);
     return d->attention_status;
 }
@@ -320,7 +408,8 @@ static void logits_share(void *arg, uint32_t tid)
 {
     struct decoder *d = arg;
     const struct packed_matrix *m = &d->model->output;
-    struct activations x = norm_rows(d, tid, d->product, d->model->output_norm, d->n_logit_rows);
+    struct entry e = {.residual = d->product, .pre = d->model->output_norm};
+    struct activations x = enter(d, tid, &e, d->n_logit_rows);
     product(d, m, &x, d->n_logit_rows, panel_share(d, m, tid), d->logits);
 }
 

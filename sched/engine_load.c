@@ -51,7 +51,10 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
                               struct why *ret_why)
 {
     const struct graph *g = p->model->graph;
-    size_t page_bytes = decoder_page_bytes(g, p->model->kv_type);
+    if (g->n_groups != 1)
+        return why_set(ret_why, STATUS_BAD_FILE, "block_count",
+                       "layers of %u cache shapes; the cache has one", g->n_groups);
+    size_t page_bytes = decoder_page_bytes(g, 0, p->model->kv_type);
     struct pool_size_limits limits = {.option_bytes = o->cache_bytes,
                                       .available_bytes = available_memory_bytes(),
                                       .block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads *
@@ -77,11 +80,14 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
 static enum status make_decoder(struct engine_parts *p, const struct scheduler_limits *limits,
                                 struct why *ret_why)
 {
-    struct cache_memory memory = cache_memory(p->cache, 0);
-    struct decoder_memory pages = {.base = memory.base,
-                                   .layer_stride = memory.layer_stride,
-                                   .head_stride = memory.head_stride,
-                                   .page_bytes = memory.page_bytes};
+    struct decoder_memory pages = {0};
+    for (uint32_t i = 0; i < p->model->graph->n_groups; i++) {
+        struct cache_memory memory = cache_memory(p->cache, i);
+        pages.groups[i] = (struct decoder_group_memory){.base = memory.base,
+                                                        .layer_stride = memory.layer_stride,
+                                                        .head_stride = memory.head_stride,
+                                                        .page_bytes = memory.page_bytes};
+    }
     TRY(namespace_of(p->model->manifest, pages.generation));
     struct decoder_limits decoder_limits = {
         .rows_max = scheduler_rows_max(limits),

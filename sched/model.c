@@ -18,7 +18,7 @@
 enum {
     PIECE_ALIGN = 64,
     PANELS_A_TASK = 64,
-    PARTS_A_LAYER = 9,
+    PARTS_A_LAYER = 16, /* nine vectors, seven matrices */
     PARTS_OUTSIDE = 3,
 };
 
@@ -53,12 +53,10 @@ enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *
     return OK;
 }
 
-static enum status add_vector(struct packing *p, const struct gguf_tensor *tensor,
-                              const float **vector)
+static void add_vector(struct packing *p, const struct gguf_tensor *tensor, const float **vector)
 {
     p->pieces[p->n_pieces++] =
         (struct piece){.tensor = tensor, .vector = vector, .bytes = tensor->bytes};
-    return OK;
 }
 
 static enum status add_matrix(struct packing *p, const struct gguf_tensor *tensor,
@@ -78,20 +76,42 @@ static enum status add_matrix(struct packing *p, const struct gguf_tensor *tenso
     return OK;
 }
 
-static enum status list_layer(struct packing *p, uint32_t l, struct layer_weights *w,
-                              struct why *ret_why)
+/* The vectors of a layer that its graph has. */
+static void list_vectors(struct packing *p, const struct graph *g, uint32_t l,
+                         struct layer_weights *w)
 {
-    struct {
+    const struct {
+        bool is_there;
+        const char *part;
+        const float **vector;
+    } vectors[] = {
+        {g->has_pre_norm, "attn_norm.weight", &w->attn_norm},
+        {g->has_pre_norm, "ffn_norm.weight", &w->ffn_norm},
+        {g->has_post_norm, "post_attention_norm.weight", &w->post_attn_norm},
+        {g->has_post_norm, "post_ffw_norm.weight", &w->post_ffn_norm},
+        {g->has_qk_norm, "attn_q_norm.weight", &w->q_norm},
+        {g->has_qk_norm, "attn_k_norm.weight", &w->k_norm},
+        {g->has_qkv_bias, "attn_q.bias", &w->q_bias},
+        {g->has_qkv_bias, "attn_k.bias", &w->k_bias},
+        {g->has_qkv_bias, "attn_v.bias", &w->v_bias},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(vectors); i++)
+        if (vectors[i].is_there)
+            add_vector(p, graph_layer_tensor(p->gguf, l, vectors[i].part), vectors[i].vector);
+}
+
+static enum status list_matrices(struct packing *p, uint32_t l, struct layer_weights *w,
+                                 struct why *ret_why)
+{
+    const struct {
         const char *part;
         struct packed_matrix *matrix;
-    } const matrices[] = {
+    } matrices[] = {
         {"attn_q.weight", &w->q},      {"attn_k.weight", &w->k},
         {"attn_v.weight", &w->v},      {"attn_output.weight", &w->output},
         {"ffn_gate.weight", &w->gate}, {"ffn_up.weight", &w->up},
         {"ffn_down.weight", &w->down},
     };
-    TRY(add_vector(p, graph_layer_tensor(p->gguf, l, "attn_norm.weight"), &w->attn_norm));
-    TRY(add_vector(p, graph_layer_tensor(p->gguf, l, "ffn_norm.weight"), &w->ffn_norm));
     for (size_t i = 0; i < ARRAY_LEN(matrices); i++)
         TRY(add_matrix(p, graph_layer_tensor(p->gguf, l, matrices[i].part), matrices[i].matrix,
                        ret_why));
@@ -101,11 +121,13 @@ static enum status list_layer(struct packing *p, uint32_t l, struct layer_weight
 static enum status list_pieces(struct packing *p, struct model *m, struct why *ret_why)
 {
     TRY(add_matrix(p, gguf_tensor_find(p->gguf, "token_embd.weight"), &m->embedding, ret_why));
-    TRY(add_vector(p, gguf_tensor_find(p->gguf, "output_norm.weight"), &m->output_norm));
+    add_vector(p, gguf_tensor_find(p->gguf, "output_norm.weight"), &m->output_norm);
     if (!m->graph->tied_output)
         TRY(add_matrix(p, gguf_tensor_find(p->gguf, "output.weight"), &m->output, ret_why));
-    for (uint32_t l = 0; l < m->graph->n_layers; l++)
-        TRY(list_layer(p, l, &m->layers[l], ret_why));
+    for (uint32_t l = 0; l < m->graph->n_layers; l++) {
+        list_vectors(p, m->graph, l, &m->layers[l]);
+        TRY(list_matrices(p, l, &m->layers[l], ret_why));
+    }
     return OK;
 }
 

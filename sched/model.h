@@ -9,9 +9,12 @@
 #include "kernels/kernel.h"
 #include "kernels/workers.h"
 
+/* A layer's weights. A vector that the graph has not is NULL, and so is its part of a step. */
 struct layer_weights {
-    const float *attn_norm; /* [hidden] */
-    const float *ffn_norm;  /* [hidden] */
+    const float *attn_norm, *ffn_norm;           /* [hidden], before a block */
+    const float *post_attn_norm, *post_ffn_norm; /* [hidden], on what it gives */
+    const float *q_norm, *k_norm;                /* [d_qk], of each head */
+    const float *q_bias, *k_bias, *v_bias;       /* [outputs of q, k, v] */
     struct packed_matrix q, k, v, output;
     struct packed_matrix gate, up, down;
 };

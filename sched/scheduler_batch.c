@@ -57,7 +57,7 @@ static bool try_open(struct scheduler *s, struct request *r)
         return false;
     }
     if (move.n_tokens > 0)
-        decoder_copy_page(s->parts.decoder, move.from_page[0], move.to_page[0], move.n_tokens);
+        decoder_copy_page(s->parts.decoder, 0, move.from_page[0], move.to_page[0], move.n_tokens);
     sequence_moved(r->sequence);
     return true;
 }
