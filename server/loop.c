@@ -26,6 +26,7 @@
 #include "server/listen_address.h"
 #include "server/log.h"
 #include "server/service_notify.h"
+#include "server/thread_slice.h"
 
 enum {
     BACKLOG = 1024,
@@ -172,6 +173,7 @@ void loop_wake(void *user)
 
 bool loop_run(struct loop *loop)
 {
+    thread_slice_shorten();
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     return loop->phase != GIVEN_UP;
 }
