@@ -22,7 +22,7 @@ def files(folders=FOLDERS, suffixes=("",), top=False):
             dirs[:] = [d for d in dirs if d != "__pycache__"]
             found += [os.path.relpath(os.path.join(path, n), ROOT) for n in names]
     if top:
-        found += [n for n in os.listdir(ROOT) if os.path.isfile(os.path.join(ROOT, n))]
+        found += [n for n in os.listdir(ROOT) if os.path.isfile(os.path.join(ROOT, n)) and n != ".git"]  # a file in a linked work tree
     return sorted(f for f in found if f.endswith(suffixes))
 
 
