@@ -1,14 +1,15 @@
 /* graph.c: a decoder's graph from a checkpoint.
  *
- * HOW     The keys give the widths (graph_keys.c), the tensors must agree with them
- *         (graph_tensors.c), and only then are the layers written out, so that their memory is
- *         backed by tensors the file really holds.
- * OWNS    The layers and one array with every layer's two head maps.
+ * HOW     A description of the architecture (graph_architecture.c) says which parts there are. The
+ *         keys give the widths (graph_keys.c, graph_heads.c), the tensors must agree with them
+ *         (graph_tensors.c), and only then are the head maps written out, so that their memory is
+ *         backed by tensors the file really holds. Layers of one cache shape are a group
+ *         (graph_groups.c). What is no fixed map of heads at all is refused first
+ *         (graph_designs.c).
+ * OWNS    The layers, one array with every layer's two head maps, and one with the groups' layers.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph.h"
-
-#include <math.h>
 
 #include "config/graph_priv.h"
 #include "config/mem.h"
@@ -22,41 +23,20 @@ struct graph_owner {
     uint32_t *group_layers;
 };
 
-/* Query heads in order, g of them on each K/V head: what a file without a map of its own means. */
-static void fill_map(uint16_t *map, uint32_t n_query_heads, uint32_t n_kv_heads)
-{
-    uint32_t group = n_query_heads / n_kv_heads;
-    for (uint32_t head = 0; head < n_query_heads; head++)
-        map[head] = (uint16_t)(head / group);
-}
-
-static enum status fill_layers(struct graph_owner *owner, const struct graph_keys *k)
+/* The steps in their order: nothing is made by the file's word alone that its tensors do not
+ * back. */
+static enum status make(const struct gguf *gguf, struct graph_owner *owner, struct why *ret_why)
 {
     struct graph *graph = &owner->graph;
-    size_t n_heads = k->n_query_heads;
-    graph->layers = mem_zalloc(graph->n_layers, sizeof *graph->layers);
-    owner->maps = mem_zalloc(graph->n_layers * n_heads * 2, sizeof *owner->maps);
-    if (graph->layers == NULL || owner->maps == NULL)
-        return STATUS_NO_MEMORY;
-    for (uint32_t i = 0; i < graph->n_layers; i++) {
-        uint16_t *k_map = owner->maps + 2 * n_heads * i, *v_map = k_map + n_heads;
-        fill_map(k_map, k->n_query_heads, k->n_kv_heads);
-        fill_map(v_map, k->n_query_heads, k->n_kv_heads);
-        graph->layers[i] = (struct graph_layer){
-            .n_query_heads = k->n_query_heads,
-            .n_k_heads = k->n_kv_heads,
-            .n_v_heads = k->n_kv_heads,
-            .d_qk = k->d_qk,
-            .d_v = k->d_v,
-            .query_to_k_head = k_map,
-            .query_to_v_head = v_map,
-            .attention_scale = (float)(1.0 / sqrt((double)k->d_qk)),
-            .is_rotated = true,
-            .rope_base = (double)k->rope_base,
-            .rope_dims = k->rope_dims,
-        };
-    }
-    return OK;
+    const struct graph_architecture *architecture = NULL;
+    graph->version = GRAPH_VERSION;
+    TRY(graph_designs_check(gguf, ret_why));
+    TRY(graph_architecture_find(gguf, &architecture, ret_why));
+    TRY(graph_keys_read(gguf, architecture, graph, ret_why));
+    TRY(graph_tensors_check(gguf, architecture, graph, ret_why));
+    TRY(graph_rope_factors_read(gguf, graph, ret_why));
+    TRY(graph_maps_make(gguf, graph, &owner->maps, ret_why));
+    return graph_groups_make(graph, &owner->group_layers, ret_why);
 }
 
 enum status graph_from_gguf(const struct gguf *gguf, struct graph **ret_graph, struct why *ret_why)
@@ -66,19 +46,7 @@ enum status graph_from_gguf(const struct gguf *gguf, struct graph **ret_graph, s
     if (owner == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the graph");
     struct graph *graph = &owner->graph;
-    struct graph_keys keys = {0};
-    graph->version = GRAPH_VERSION;
-    graph->rope_order = ROPE_NEIGHBOURS;
-    graph->gate = GATE_SILU;
-    graph->has_pre_norm = true;
-    graph->embedding_scale = 1.0f;
-    enum status s = graph_keys_read(gguf, graph, &keys, ret_why);
-    if (s == OK)
-        s = graph_tensors_check(gguf, graph, &keys, ret_why);
-    if (s == OK && fill_layers(owner, &keys) != OK)
-        s = why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the graph's layers");
-    if (s == OK)
-        s = graph_groups_make(graph, &owner->group_layers, ret_why);
+    enum status s = make(gguf, owner, ret_why);
     if (s != OK)
         graph_free(&graph);
     *ret_graph = graph;

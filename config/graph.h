@@ -13,7 +13,6 @@
 enum {
     GRAPH_LAYERS_MAX = 4096,
     GRAPH_HEADS_MAX = 1024,
-    GRAPH_GROUP_MAX = 16,  /* query heads a K/V head */
     GRAPH_WIDTH_STEP = 16, /* d_qk and d_v are multiples of it */
     GRAPH_WIDTH_MAX = 256, /* of d_qk and d_v */
     GRAPH_HIDDEN_MAX = 65536,
@@ -37,8 +36,7 @@ struct graph_layer {
     const uint16_t *query_to_v_head;
     float attention_scale; /* 1 / sqrt(d_qk) */
     uint32_t window;       /* W: a row at position p sees p - W + 1 to p; 0: everything before it */
-    bool is_rotated;       /* false: no rotation in this layer; the three below mean nothing */
-    bool has_rope_factors; /* graph->rope_factors hold here */
+    bool is_rotated;       /* false: no rotation in this layer; the two below mean nothing */
     double rope_base;
     uint32_t rope_dims;   /* first coordinates that are rotated, even */
     uint32_t cache_group; /* index into graph->groups */
@@ -54,7 +52,7 @@ struct graph_group {
 };
 
 struct graph {
-    char architecture[32]; /* "llama" */
+    char architecture[32]; /* "llama", "qwen2", "qwen3", "gemma3" or "exaone4" */
     /* general.name, its first 127 bytes at most; "" if the file has none; for people and /v1/models. */
     char name[128];
     uint32_t version; /* raised when this description changes a stored number */

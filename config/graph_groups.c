@@ -38,15 +38,23 @@ static uint32_t share_out(struct graph *graph, struct graph_group groups[GRAPH_C
     return n_groups;
 }
 
+static enum status refuse(const struct graph *graph, struct why *ret_why)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s.attention.head_count_kv", graph->architecture);
+    return why_set(ret_why, STATUS_BAD_FILE, key,
+                   "key \"%s\": the layers' K/V have over %d shapes of head count, widths and "
+                   "window; more are not served",
+                   key, GRAPH_CACHE_GROUPS_MAX);
+}
+
 enum status graph_groups_make(struct graph *graph, uint32_t **ret_layers, struct why *ret_why)
 {
+
     struct graph_group found[GRAPH_CACHE_GROUPS_MAX];
     uint32_t n = share_out(graph, found);
     if (n > GRAPH_CACHE_GROUPS_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, "general.architecture",
-                       "key \"general.architecture\": the layers' K/V have over %d shapes of "
-                       "head count, widths and window; more are not served",
-                       GRAPH_CACHE_GROUPS_MAX);
+        return refuse(graph, ret_why);
     graph->groups = mem_zalloc(n, sizeof *graph->groups);
     uint32_t *layers = *ret_layers = mem_zalloc(graph->n_layers, sizeof *layers);
     if (graph->groups == NULL || layers == NULL)

@@ -1,9 +1,9 @@
-/* graph_keys.c: what a llama checkpoint's metadata says about its graph.
+/* graph_keys.c: what a checkpoint's metadata says about its graph, heads apart.
  *
  * WHY     A key that is ignored but alters the answer is worse than a refusal: the text comes out
  *         wrong and looks right.
- * HOW     Every key under "llama." must be in the table below: read, without effect on the answer,
- *         or at its neutral value.
+ * HOW     Every key under the architecture's name must be in the table below: read, without effect
+ *         on the answer, or at its neutral value.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph_priv.h"
@@ -11,44 +11,56 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "config/mem.h"
 #include "config/unicode.h"
 
 enum rule {
-    RULE_READ,    /* read below, or without effect on the answer */
-    RULE_ZERO,    /* served at 0 only */
-    RULE_ONE,     /* f32, served at 1 only */
-    RULE_TRUE,    /* bool, served at true only */
-    RULE_NO_NAME, /* string, served as "none" only */
+    RULE_READ,      /* read below, or without effect on the answer */
+    RULE_WINDOW,    /* read where the architecture has windowed layers, else not served */
+    RULE_ZERO,      /* served at 0 only */
+    RULE_ZERO_REAL, /* f32, served at 0 only */
+    RULE_ONE,       /* f32, served at 1 only */
+    RULE_TRUE,      /* bool, served at true only */
+    RULE_NO_NAME,   /* string, served as "none" only */
+    RULE_PERIOD,    /* served as the architecture's window period only */
 };
 
 static const struct key_rule {
-    const char *key;
+    const char *tail;
     enum rule rule;
     const char *served;
 } key_rules[] = {
-    {"llama.block_count", RULE_READ, ""},
-    {"llama.context_length", RULE_READ, ""},
-    {"llama.embedding_length", RULE_READ, ""},
-    {"llama.feed_forward_length", RULE_READ, ""},
-    {"llama.vocab_size", RULE_READ, ""},
-    {"llama.attention.head_count", RULE_READ, ""},
-    {"llama.attention.head_count_kv", RULE_READ, ""},
-    {"llama.attention.key_length", RULE_READ, ""},
-    {"llama.attention.value_length", RULE_READ, ""},
-    {"llama.attention.layer_norm_rms_epsilon", RULE_READ, ""},
-    {"llama.rope.dimension_count", RULE_READ, ""},
-    {"llama.rope.freq_base", RULE_READ, ""},
-    {"llama.rope.scaling.original_context_length", RULE_READ,
-     ""}, /* means nothing while the type is none */
-    {"llama.rope.scaling.finetuned", RULE_READ, ""},
-    {"llama.rope.scaling.type", RULE_NO_NAME, "none"},
-    {"llama.rope.scaling.factor", RULE_ONE, "1"},
-    {"llama.rope.scale_linear", RULE_ONE, "1"},
-    {"llama.expert_count", RULE_ZERO, "0"},
-    {"llama.expert_used_count", RULE_ZERO, "0"},
-    {"llama.attention.sliding_window", RULE_ZERO, "0"},
-    {"llama.attention.causal", RULE_TRUE, "true"},
+    {"block_count", RULE_READ, ""},
+    {"context_length", RULE_READ, ""},
+    {"embedding_length", RULE_READ, ""},
+    {"feed_forward_length", RULE_READ, ""},
+    {"vocab_size", RULE_READ, ""},
+    {"attention.head_count", RULE_READ, ""},
+    {"attention.head_count_kv", RULE_READ, ""},
+    {"attention.key_length", RULE_READ, ""},
+    {"attention.value_length", RULE_READ, ""},
+    {"attention.layer_norm_rms_epsilon", RULE_READ, ""},
+    {"rope.dimension_count", RULE_READ, ""},
+    {"rope.freq_base", RULE_READ, ""},
+    /* means nothing while the type is none */
+    {"rope.scaling.original_context_length", RULE_READ, ""},
+    {"rope.scaling.finetuned", RULE_READ, ""},
+    {"rope.scaling.type", RULE_NO_NAME, "none"},
+    {"rope.scaling.factor", RULE_ONE, "1"},
+    {"rope.scale_linear", RULE_ONE, "1"},
+    {"expert_count", RULE_ZERO, "0"},
+    {"expert_used_count", RULE_ZERO, "0"},
+    {"nextn_predict_layers", RULE_ZERO, "0"},
+    {"final_logit_softcapping", RULE_ZERO_REAL, "0"},
+    {"attn_logit_softcapping", RULE_ZERO_REAL, "0"},
+    {"attention.causal", RULE_TRUE, "true"},
+    {"attention.sliding_window", RULE_WINDOW, ""},
+    {"attention.sliding_window_pattern", RULE_PERIOD, ""},
+    {"rope.freq_base_swa", RULE_WINDOW, ""},
 };
+
+/* The base of windowed layers where a file names none. */
+static const double WINDOW_ROPE_BASE = 10000.0;
 
 static bool slice_is(struct slice s, const char *text)
 {
@@ -61,8 +73,26 @@ static bool starts_with(struct slice s, const char *prefix)
     return s.len >= len && memcmp(s.bytes, prefix, len) == 0;
 }
 
-static enum status check_rule(const struct gguf *gguf, const struct key_rule *rule,
-                              struct why *ret_why)
+/* A key about windows in a graph without them, or with a pattern of its own. */
+static enum status check_window_rule(const struct gguf *gguf, const struct graph_architecture *a,
+                                     const char *key, enum rule rule, struct why *ret_why)
+{
+    uint32_t period = 0;
+    if (a->window_period == 0)
+        return why_set(ret_why, STATUS_BAD_FILE, key,
+                       "key \"%s\": windowed layers in a %s graph are not served", key, a->name);
+    if (rule == RULE_WINDOW)
+        return OK;
+    TRY(gguf_u32(gguf, key, &period, ret_why));
+    if (period == a->window_period)
+        return OK;
+    return why_set(ret_why, STATUS_BAD_FILE, key,
+                   "key \"%s\": %" PRIu32 ", only %" PRIu32 " is served", key, period,
+                   a->window_period);
+}
+
+static enum status check_rule(const struct gguf *gguf, const struct graph_architecture *a,
+                              const char *key, const struct key_rule *rule, struct why *ret_why)
 {
     uint32_t number = 0;
     float real = 0;
@@ -71,57 +101,79 @@ static enum status check_rule(const struct gguf *gguf, const struct key_rule *ru
     switch (rule->rule) {
     case RULE_READ:
         break;
+    case RULE_WINDOW:
+    case RULE_PERIOD:
+        return check_window_rule(gguf, a, key, rule->rule, ret_why);
     case RULE_ZERO:
-        TRY(gguf_u32(gguf, rule->key, &number, ret_why));
+        TRY(gguf_u32(gguf, key, &number, ret_why));
         is_served = number == 0;
         break;
+    case RULE_ZERO_REAL:
+        TRY(gguf_f32(gguf, key, &real, ret_why));
+        is_served = real == 0.0f;
+        break;
     case RULE_ONE:
-        TRY(gguf_f32(gguf, rule->key, &real, ret_why));
+        TRY(gguf_f32(gguf, key, &real, ret_why));
         is_served = real == 1.0f;
         break;
     case RULE_TRUE:
-        TRY(gguf_bool(gguf, rule->key, &is_true, ret_why));
+        TRY(gguf_bool(gguf, key, &is_true, ret_why));
         is_served = is_true;
         break;
     case RULE_NO_NAME:
-        TRY(gguf_string(gguf, rule->key, &text, ret_why));
+        TRY(gguf_string(gguf, key, &text, ret_why));
         is_served = slice_is(text, rule->served);
         break;
     }
     if (is_served)
         return OK;
-    return why_set(ret_why, STATUS_BAD_FILE, rule->key,
-                   "key \"%s\": its value alters the answer and is not served; only %s is",
-                   rule->key, rule->served);
+    return why_set(ret_why, STATUS_BAD_FILE, key,
+                   "key \"%s\": its value alters the answer and is not served; only %s is", key,
+                   rule->served);
 }
 
-static enum status check_key(const struct gguf *gguf, struct slice key, struct why *ret_why)
+static enum status refuse_unknown(const struct graph_architecture *a, struct slice key,
+                                  struct why *ret_why)
 {
-    for (size_t i = 0; i < ARRAY_LEN(key_rules); i++) {
-        if (slice_is(key, key_rules[i].key))
-            return check_rule(gguf, &key_rules[i], ret_why);
-    }
     char name[96];
     snprintf(name, sizeof name, "%.*s", key.len > 90 ? 90 : (int)key.len, key.bytes);
     return why_set(ret_why, STATUS_BAD_FILE, name,
-                   "key \"%s\": not known in a llama graph; it may alter the answer and is not "
+                   "key \"%s\": not known in a %s graph; it may alter the answer and is not "
                    "served",
-                   name);
+                   name, a->name);
 }
 
-/* Every key that speaks of the graph must be one that the reader below takes into account. */
-static enum status check_all_keys(const struct gguf *gguf, struct why *ret_why)
+static enum status check_key(const struct gguf *gguf, const struct graph_architecture *a,
+                             struct slice key, struct why *ret_why)
 {
+    size_t head = strlen(a->name) + 1;
+    for (size_t i = 0; i < ARRAY_LEN(key_rules); i++) {
+        if (slice_is((struct slice){key.bytes + head, key.len - head}, key_rules[i].tail))
+            return check_rule(gguf, a, graph_key_of(a, key_rules[i].tail).text, &key_rules[i],
+                              ret_why);
+    }
+    return refuse_unknown(a, key, ret_why);
+}
+
+/* Every key that speaks of the graph must be one that is taken into account. */
+static enum status check_all_keys(const struct gguf *gguf, const struct graph_architecture *a,
+                                  struct why *ret_why)
+{
+    struct graph_key prefix = graph_key_of(a, "");
     for (size_t i = 0; i < gguf_key_count(gguf); i++) {
         struct slice key = gguf_key_at(gguf, i);
-        if (starts_with(key, "llama.") || starts_with(key, "foldkv."))
-            TRY(check_key(gguf, key, ret_why));
+        bool is_map =
+            slice_is(key, "foldkv.query_to_k_head") || slice_is(key, "foldkv.query_to_v_head");
+        if (starts_with(key, prefix.text))
+            TRY(check_key(gguf, a, key, ret_why));
+        else if (starts_with(key, "foldkv.") && !is_map)
+            return refuse_unknown(a, key, ret_why);
     }
     return OK;
 }
 
-static enum status read_bounded(const struct gguf *gguf, const char *key, uint32_t least,
-                                uint32_t most, uint32_t *ret, struct why *ret_why)
+enum status graph_key_bounded(const struct gguf *gguf, const char *key, uint32_t least,
+                              uint32_t most, uint32_t *ret, struct why *ret_why)
 {
     TRY(gguf_u32(gguf, key, ret, ret_why));
     if (*ret < least || *ret > most)
@@ -139,61 +191,6 @@ static enum status read_positive(const struct gguf *gguf, const char *key, float
         return why_set(ret_why, STATUS_BAD_FILE, key, "key \"%s\": %g, must be finite and over 0",
                        key, (double)*ret);
     return OK;
-}
-
-/* A head's width: its own key, or the hidden width shared out over the query heads. */
-static enum status read_width(const struct gguf *gguf, const char *key, const struct graph *graph,
-                              uint32_t n_query_heads, uint32_t *ret, struct why *ret_why)
-{
-    if (gguf_has(gguf, key))
-        TRY(gguf_u32(gguf, key, ret, ret_why));
-    else if (graph->hidden % n_query_heads == 0)
-        *ret = graph->hidden / n_query_heads;
-    else
-        return why_set(ret_why, STATUS_BAD_FILE, key,
-                       "key \"%s\": absent, and llama.embedding_length %" PRIu32
-                       " is no multiple of llama.attention.head_count %" PRIu32,
-                       key, graph->hidden, n_query_heads);
-    if (*ret < GRAPH_WIDTH_STEP || *ret > GRAPH_WIDTH_MAX || *ret % GRAPH_WIDTH_STEP != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, key,
-                       "key \"%s\": heads %" PRIu32 " wide, must be a multiple of %d in %d..%d",
-                       key, *ret, GRAPH_WIDTH_STEP, GRAPH_WIDTH_STEP, GRAPH_WIDTH_MAX);
-    return OK;
-}
-
-static enum status read_heads(const struct gguf *gguf, struct graph_keys *k, struct why *ret_why)
-{
-    static const char kv_key[] = "llama.attention.head_count_kv";
-    TRY(read_bounded(gguf, "llama.attention.head_count", 1, GRAPH_HEADS_MAX, &k->n_query_heads,
-                     ret_why));
-    k->n_kv_heads = k->n_query_heads;
-    if (gguf_has(gguf, kv_key))
-        TRY(read_bounded(gguf, kv_key, 1, GRAPH_HEADS_MAX, &k->n_kv_heads, ret_why));
-    if (k->n_query_heads % k->n_kv_heads != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, kv_key,
-                       "key \"%s\": %" PRIu32 " query heads are no multiple of %" PRIu32
-                       " K/V heads",
-                       kv_key, k->n_query_heads, k->n_kv_heads);
-    if (k->n_query_heads / k->n_kv_heads > GRAPH_GROUP_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, kv_key,
-                       "key \"%s\": %" PRIu32 " query heads on %" PRIu32
-                       " K/V heads, at most %d on one are served",
-                       kv_key, k->n_query_heads, k->n_kv_heads, GRAPH_GROUP_MAX);
-    return OK;
-}
-
-static enum status read_rope(const struct gguf *gguf, struct graph_keys *k, struct why *ret_why)
-{
-    static const char dims_key[] = "llama.rope.dimension_count",
-                      base_key[] = "llama.rope.freq_base";
-    k->rope_dims = k->d_qk;
-    k->rope_base = 10000.0f; /* the format's default */
-    if (gguf_has(gguf, dims_key))
-        TRY(read_bounded(gguf, dims_key, 2, k->d_qk, &k->rope_dims, ret_why));
-    if (k->rope_dims % 2 != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, dims_key, "key \"%s\": %" PRIu32 ", must be even",
-                       dims_key, k->rope_dims);
-    return gguf_has(gguf, base_key) ? read_positive(gguf, base_key, &k->rope_base, ret_why) : OK;
 }
 
 /* general.name, cut at a whole character. */
@@ -219,37 +216,105 @@ static enum status read_name(const struct gguf *gguf, struct graph *graph, struc
     return OK;
 }
 
-static enum status check_architecture(const struct gguf *gguf, struct graph *graph,
-                                      struct why *ret_why)
+static enum status read_scalars(const struct gguf *gguf, const struct graph_architecture *a,
+                                struct graph *graph, struct why *ret_why)
 {
-    static const char key[] = "general.architecture";
-    struct slice architecture;
-    TRY(gguf_string(gguf, key, &architecture, ret_why));
-    if (!slice_is(architecture, "llama"))
-        return why_set(ret_why, STATUS_BAD_FILE, key,
-                       "key \"%s\": \"%.*s\" is not served; served are: llama", key,
-                       architecture.len > 64 ? 64 : (int)architecture.len, architecture.bytes);
-    snprintf(graph->architecture, sizeof graph->architecture, "llama");
+    const struct {
+        const char *tail;
+        uint32_t most;
+        uint32_t *ret;
+        bool is_optional;
+    } rows[] = {
+        {"block_count", GRAPH_LAYERS_MAX, &graph->n_layers, false},
+        {"context_length", GRAPH_CONTEXT_MAX, &graph->context, false},
+        {"embedding_length", GRAPH_HIDDEN_MAX, &graph->hidden, false},
+        {"feed_forward_length", GRAPH_FFN_MAX, &graph->ffn, false},
+        {"vocab_size", GRAPH_VOCAB_MAX, &graph->vocab, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct graph_key key = graph_key_of(a, rows[i].tail);
+        if (!rows[i].is_optional || gguf_has(gguf, key.text))
+            TRY(graph_key_bounded(gguf, key.text, 1, rows[i].most, rows[i].ret, ret_why));
+    }
+    if (a->other_layers != 0 && graph->n_layers == a->other_layers) {
+        struct graph_key key = graph_key_of(a, "block_count");
+        return why_set(ret_why, STATUS_BAD_FILE, key.text,
+                       "key \"%s\": %s of %" PRIu32 " layers has %s, which is not served", key.text,
+                       a->name, graph->n_layers, a->other_reason);
+    }
+    return read_positive(gguf, graph_key_of(a, "attention.layer_norm_rms_epsilon").text,
+                         &graph->rms_eps, ret_why);
+}
+
+/* The window and the base of each layer's rotation. */
+static enum status read_positions(const struct gguf *gguf, const struct graph_architecture *a,
+                                  struct graph *graph, struct why *ret_why)
+{
+    const struct graph_key base_key = graph_key_of(a, "rope.freq_base"),
+                           local_key = graph_key_of(a, "rope.freq_base_swa"),
+                           window_key = graph_key_of(a, "attention.sliding_window");
+    float base = 10000.0f, local = (float)WINDOW_ROPE_BASE; /* the format's defaults */
+    uint32_t window = 0;
+    if (gguf_has(gguf, base_key.text))
+        TRY(read_positive(gguf, base_key.text, &base, ret_why));
+    if (gguf_has(gguf, local_key.text))
+        TRY(read_positive(gguf, local_key.text, &local, ret_why));
+    if (a->window_period != 0)
+        TRY(graph_key_bounded(gguf, window_key.text, 1, GRAPH_CONTEXT_MAX, &window, ret_why));
+    for (uint32_t i = 0; i < graph->n_layers; i++) {
+        bool is_local = a->window_period != 0 && i % a->window_period != a->window_period - 1;
+        graph->layers[i].is_rotated = true;
+        graph->layers[i].rope_base = is_local ? (double)local : (double)base;
+        graph->layers[i].window = is_local ? window : 0;
+    }
     return OK;
 }
 
-enum status graph_keys_read(const struct gguf *gguf, struct graph *graph,
-                            struct graph_keys *ret_keys, struct why *ret_why)
+/* How many coordinates of a head are rotated: all, or as many as the key says. */
+static enum status read_rope_dims(const struct gguf *gguf, const struct graph_architecture *a,
+                                  struct graph *graph, struct why *ret_why)
 {
-    TRY(check_architecture(gguf, graph, ret_why));
-    TRY(check_all_keys(gguf, ret_why));
+    const struct graph_key key = graph_key_of(a, "rope.dimension_count");
+    uint32_t dims = 0, narrowest = GRAPH_WIDTH_MAX;
+    for (uint32_t i = 0; i < graph->n_layers; i++) {
+        uint32_t width = graph->layers[i].d_qk;
+        narrowest = width < narrowest ? width : narrowest;
+    }
+    if (gguf_has(gguf, key.text))
+        TRY(graph_key_bounded(gguf, key.text, 2, narrowest, &dims, ret_why));
+    if (dims % 2 != 0)
+        return why_set(ret_why, STATUS_BAD_FILE, key.text, "key \"%s\": %" PRIu32 ", must be even",
+                       key.text, dims);
+    for (uint32_t i = 0; i < graph->n_layers; i++)
+        graph->layers[i].rope_dims = dims != 0 ? dims : graph->layers[i].d_qk;
+    return OK;
+}
+
+static void describe(const struct graph_architecture *a, struct graph *graph)
+{
+    snprintf(graph->architecture, sizeof graph->architecture, "%s", a->name);
+    graph->rope_order = a->rope_order;
+    graph->gate = a->gate;
+    graph->has_pre_norm = (a->parts & PART_PRE_NORM) != 0;
+    graph->has_post_norm = (a->parts & PART_POST_NORM) != 0;
+    graph->has_qk_norm = (a->parts & PART_QK_NORM) != 0;
+    graph->has_qkv_bias = (a->parts & PART_QKV_BIAS) != 0;
+}
+
+enum status graph_keys_read(const struct gguf *gguf, const struct graph_architecture *a,
+                            struct graph *graph, struct why *ret_why)
+{
+    describe(a, graph);
+    TRY(check_all_keys(gguf, a, ret_why));
     TRY(read_name(gguf, graph, ret_why));
-    TRY(read_bounded(gguf, "llama.block_count", 1, GRAPH_LAYERS_MAX, &graph->n_layers, ret_why));
-    TRY(read_bounded(gguf, "llama.context_length", 1, GRAPH_CONTEXT_MAX, &graph->context, ret_why));
-    TRY(read_bounded(gguf, "llama.embedding_length", 1, GRAPH_HIDDEN_MAX, &graph->hidden, ret_why));
-    TRY(read_bounded(gguf, "llama.feed_forward_length", 1, GRAPH_FFN_MAX, &graph->ffn, ret_why));
-    TRY(read_positive(gguf, "llama.attention.layer_norm_rms_epsilon", &graph->rms_eps, ret_why));
-    if (gguf_has(gguf, "llama.vocab_size"))
-        TRY(read_bounded(gguf, "llama.vocab_size", 1, GRAPH_VOCAB_MAX, &graph->vocab, ret_why));
-    TRY(read_heads(gguf, ret_keys, ret_why));
-    TRY(read_width(gguf, "llama.attention.key_length", graph, ret_keys->n_query_heads,
-                   &ret_keys->d_qk, ret_why));
-    TRY(read_width(gguf, "llama.attention.value_length", graph, ret_keys->n_query_heads,
-                   &ret_keys->d_v, ret_why));
-    return read_rope(gguf, ret_keys, ret_why);
+    TRY(read_scalars(gguf, a, graph, ret_why));
+    graph->embedding_scale = a->is_embedding_scaled ? (float)sqrt((double)graph->hidden) : 1.0f;
+    graph->layers = mem_zalloc(graph->n_layers, sizeof *graph->layers);
+    if (graph->layers == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the graph's layers");
+    TRY(graph_heads_read(gguf, a, graph, ret_why));
+    TRY(read_positions(gguf, a, graph, ret_why));
+    for (uint32_t i = 0; i < graph->n_layers; i++)
+        graph->layers[i].attention_scale = (float)(1.0 / sqrt((double)graph->layers[i].d_qk));
+    return read_rope_dims(gguf, a, graph, ret_why);
 }

@@ -96,49 +96,138 @@ static void add_norm(struct gguf_writer *w, const char *name, uint64_t n, uint64
         put_real(t->data + i * sizeof(float), GGML_F32, (float)noise_between(0.8, 1.2, noise));
 }
 
+/* Which parts the layers of an architecture have. */
+struct shape {
+    bool has_pre_norm, has_post_norm, has_qk_norm, has_bias, has_window;
+};
+
+static const char *architecture_of(const struct small_model *m)
+{
+    return m->architecture != NULL ? m->architecture : "llama";
+}
+
+static struct shape shape_of(const struct small_model *m)
+{
+    const char *name = architecture_of(m);
+    bool is_gemma = strcmp(name, "gemma3") == 0, is_exaone = strcmp(name, "exaone4") == 0;
+    return (struct shape){.has_pre_norm = !is_exaone,
+                          .has_post_norm = is_gemma || is_exaone,
+                          .has_qk_norm = is_gemma || is_exaone || strcmp(name, "qwen3") == 0,
+                          .has_bias = strcmp(name, "qwen2") == 0,
+                          .has_window = is_gemma};
+}
+
+static void add_u32(struct gguf_writer *w, const struct small_model *m, const char *tail,
+                    uint32_t value)
+{
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", architecture_of(m), tail);
+    gguf_writer_u32(w, key, value);
+}
+
+static void add_u32s(struct gguf_writer *w, const char *key, const uint32_t *values, uint32_t n)
+{
+    if (values != NULL)
+        gguf_writer_array(w, key, GGUF_U32, values, n, n * sizeof *values);
+}
+
 static void add_keys(struct gguf_writer *w, const struct small_model *m)
 {
-    gguf_writer_string(w, "general.architecture", "llama");
+    char key[96];
+    gguf_writer_string(w, "general.architecture", architecture_of(m));
     gguf_writer_string(w, "general.name", "small random model");
-    gguf_writer_u32(w, "llama.block_count", m->layers);
-    gguf_writer_u32(w, "llama.context_length", m->context);
-    gguf_writer_u32(w, "llama.embedding_length", m->hidden);
-    gguf_writer_u32(w, "llama.feed_forward_length", m->ffn);
-    gguf_writer_u32(w, "llama.vocab_size", m->vocab);
-    gguf_writer_u32(w, "llama.attention.head_count", m->heads);
-    gguf_writer_u32(w, "llama.attention.head_count_kv", m->kv_heads);
-    gguf_writer_u32(w, "llama.attention.key_length", m->d_qk);
-    gguf_writer_u32(w, "llama.attention.value_length", m->d_v);
-    gguf_writer_u32(w, "llama.rope.dimension_count", m->d_qk);
-    gguf_writer_f32(w, "llama.rope.freq_base", 10000.0f);
-    gguf_writer_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    add_u32(w, m, "block_count", m->layers);
+    add_u32(w, m, "context_length", m->context);
+    add_u32(w, m, "embedding_length", m->hidden);
+    add_u32(w, m, "feed_forward_length", m->ffn);
+    add_u32(w, m, "vocab_size", m->vocab);
+    add_u32(w, m, "attention.head_count", m->heads);
+    snprintf(key, sizeof key, "%s.attention.head_count_kv", architecture_of(m));
+    add_u32s(w, key, m->layer_kv_heads, m->layers);
+    if (m->layer_kv_heads == NULL)
+        gguf_writer_u32(w, key, m->kv_heads);
+    add_u32(w, m, "attention.key_length", m->d_qk);
+    add_u32(w, m, "attention.value_length", m->d_v);
+    add_u32(w, m, "rope.dimension_count", m->d_qk);
+    if (shape_of(m).has_window)
+        add_u32(w, m, "attention.sliding_window", m->window);
+    snprintf(key, sizeof key, "%s.rope.freq_base", architecture_of(m));
+    gguf_writer_f32(w, key, shape_of(m).has_window ? 1000000.0f : 10000.0f);
+    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", architecture_of(m));
+    gguf_writer_f32(w, key, 1e-5f);
+    add_u32s(w, "foldkv.query_to_k_head", m->k_map, m->n_k_map);
+    add_u32s(w, "foldkv.query_to_v_head", m->v_map, m->n_v_map);
+}
+
+static void add_norms(struct gguf_writer *w, const struct small_model *m, uint32_t layer,
+                      uint64_t *noise)
+{
+    struct shape shape = shape_of(m);
+    const struct {
+        const char *part;
+        uint32_t n;
+        bool is_had;
+    } norms[] = {
+        {"attn_norm.weight", m->hidden, shape.has_pre_norm},
+        {"ffn_norm.weight", m->hidden, shape.has_pre_norm},
+        {"post_attention_norm.weight", m->hidden, shape.has_post_norm},
+        {"post_ffw_norm.weight", m->hidden, shape.has_post_norm},
+        {"attn_q_norm.weight", m->d_qk, shape.has_qk_norm},
+        {"attn_k_norm.weight", m->d_qk, shape.has_qk_norm},
+    };
+    char name[64];
+    for (size_t i = 0; i < ARRAY_LEN(norms); i++) {
+        snprintf(name, sizeof name, "blk.%u.%s", layer, norms[i].part);
+        if (norms[i].is_had)
+            add_norm(w, name, norms[i].n, noise);
+    }
+}
+
+static void add_bias(struct gguf_writer *w, const char *name, uint64_t n, uint64_t *noise)
+{
+    struct gguf_writer_tensor *t =
+        gguf_writer_tensor(w, name, GGML_F32, 1, &n, NULL, n * sizeof(float));
+    for (uint64_t i = 0; i < n; i++)
+        put_real(t->data + i * sizeof(float), GGML_F32, (float)noise_between(-0.5, 0.5, noise));
 }
 
 static void add_layer(struct gguf_writer *w, const struct small_model *m, uint32_t layer,
                       uint64_t *noise)
 {
     uint32_t merged = m->heads * m->d_v;
+    uint32_t kv_heads = m->layer_kv_heads != NULL ? m->layer_kv_heads[layer] : m->kv_heads;
     const struct {
-        const char *part;
+        const char *part, *bias;
         uint32_t columns, rows;
     } matrices[] = {
-        {"attn_q.weight", m->hidden, m->heads * m->d_qk},
-        {"attn_k.weight", m->hidden, m->kv_heads * m->d_qk},
-        {"attn_v.weight", m->hidden, m->kv_heads * m->d_v},
-        {"attn_output.weight", merged, m->hidden},
-        {"ffn_gate.weight", m->hidden, m->ffn},
-        {"ffn_up.weight", m->hidden, m->ffn},
-        {"ffn_down.weight", m->ffn, m->hidden},
+        {"attn_q.weight", "attn_q.bias", m->hidden, m->heads * m->d_qk},
+        {"attn_k.weight", "attn_k.bias", m->hidden, kv_heads * m->d_qk},
+        {"attn_v.weight", "attn_v.bias", m->hidden, kv_heads * m->d_v},
+        {"attn_output.weight", NULL, merged, m->hidden},
+        {"ffn_gate.weight", NULL, m->hidden, m->ffn},
+        {"ffn_up.weight", NULL, m->hidden, m->ffn},
+        {"ffn_down.weight", NULL, m->ffn, m->hidden},
     };
     char name[64];
-    snprintf(name, sizeof name, "blk.%u.attn_norm.weight", layer);
-    add_norm(w, name, m->hidden, noise);
-    snprintf(name, sizeof name, "blk.%u.ffn_norm.weight", layer);
-    add_norm(w, name, m->hidden, noise);
+    add_norms(w, m, layer, noise);
     for (size_t i = 0; i < ARRAY_LEN(matrices); i++) {
         snprintf(name, sizeof name, "blk.%u.%s", layer, matrices[i].part);
         add_matrix(w, name, m->type, matrices[i].columns, matrices[i].rows, noise);
+        if (!shape_of(m).has_bias || matrices[i].bias == NULL)
+            continue;
+        snprintf(name, sizeof name, "blk.%u.%s", layer, matrices[i].bias);
+        add_bias(w, name, matrices[i].rows, noise);
     }
+}
+
+static void add_rope_factors(struct gguf_writer *w, const struct small_model *m)
+{
+    uint64_t n = m->d_qk / 2;
+    struct gguf_writer_tensor *t =
+        gguf_writer_tensor(w, "rope_freqs.weight", GGML_F32, 1, &n, NULL, n * sizeof(float));
+    for (uint64_t i = 0; i < n; i++)
+        put_real(t->data + i * sizeof(float), GGML_F32,
+                 i < n / 2 ? 1.0f : 1.0f + 7.0f * (float)(i - n / 2 + 1) / (float)(n - n / 2));
 }
 
 struct gguf_writer *small_model_writer(const struct small_model *m)
@@ -150,6 +239,8 @@ struct gguf_writer *small_model_writer(const struct small_model *m)
     add_norm(w, "output_norm.weight", m->hidden, &noise);
     if (m->has_output)
         add_matrix(w, "output.weight", m->head_type, m->hidden, m->vocab, &noise);
+    if (m->has_rope_factors)
+        add_rope_factors(w, m);
     for (uint32_t layer = 0; layer < m->layers; layer++)
         add_layer(w, m, layer, &noise);
     return w;

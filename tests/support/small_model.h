@@ -1,4 +1,4 @@
-/* small_model.h: whole llama checkpoints of any shape with random weights, made in memory from a
+/* small_model.h: whole checkpoints of any architecture and shape with random weights, made in memory from a
  * seed. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_SMALL_MODEL_H
@@ -12,6 +12,12 @@ struct small_model {
     uint32_t head_type; /* of the embedding and output tables */
     bool has_output;    /* a table of its own, else tied */
     uint64_t seed;
+    const char *architecture;       /* NULL: "llama" */
+    uint32_t window;                /* of gemma3's windowed layers; not 0 there */
+    bool has_rope_factors;          /* rope_freqs.weight: 1, 1 ... growing to 8 */
+    const uint32_t *layer_kv_heads; /* [layers], written as an array; NULL: kv_heads in all */
+    const uint32_t *k_map, *v_map;  /* foldkv.query_to_k_head and _v_head; NULL: none */
+    uint32_t n_k_map, n_v_map;
 };
 
 /* 2 layers, hidden 96, ffn 192, 6 heads on 2 K/V heads (g = 3) of 16, vocabulary 256, context

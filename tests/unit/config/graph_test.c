@@ -1,6 +1,6 @@
-/* graph_test.c: a llama graph is read whole or refused by the key or tensor at fault. */
+/* graph_test.c: a graph is read whole or refused by the key or tensor at fault. */
 // SPDX-License-Identifier: Apache-2.0
-#include "config/graph.h"
+#include "tests/support/opened_graph.h"
 
 #include <math.h>
 
@@ -9,39 +9,12 @@
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"
 
-/* What a writer gives, parsed; the graph may be refused. */
-struct opened {
-    char *bytes;
-    struct gguf *gguf;
-    struct graph *graph;
-    enum status status;
-    struct why why;
-};
-
-static struct opened open_model(struct gguf_writer *w)
-{
-    size_t len = 0;
-    struct opened o = {0};
-    o.bytes = gguf_writer_finish(w, &len);
-    gguf_writer_free(&w);
-    ck_assert_msg(gguf_parse(o.bytes, len, &o.gguf, &o.why) == OK, "%s", o.why.text);
-    o.status = graph_from_gguf(o.gguf, &o.graph, &o.why);
-    return o;
-}
-
-static void close_model(struct opened *o)
-{
-    graph_free(&o->graph);
-    gguf_free(&o->gguf);
-    mem_free(o->bytes);
-}
-
 START_TEST(a_small_model_is_read)
 {
     struct small_model m = small_model_default();
     m.has_output = _i == 1;
     m.d_v = 32;
-    struct opened o = open_model(small_model_writer(&m));
+    struct opened_graph o = opened_graph_of(small_model_writer(&m));
     ck_assert_msg(o.status == OK, "%s", o.why.text);
     const struct graph *g = o.graph;
     ck_assert_str_eq(g->architecture, "llama");
@@ -64,7 +37,7 @@ START_TEST(a_small_model_is_read)
             ck_assert(l->query_to_k_head[head] == head / 3 && l->query_to_v_head[head] == head / 3);
     }
     ck_assert_uint_eq(graph_layer_tensor(o.gguf, 1, "attn_v.weight")->dims[1], 64);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -93,13 +66,13 @@ START_TEST(widths_default_to_a_share_of_hidden)
     for (size_t i = 0; i < ARRAY_LEN(tensors); i++)
         gguf_writer_tensor(w, tensors[i].name, GGML_F32, tensors[i].n_dims, tensors[i].dims, NULL,
                            tensors[i].dims[0] * tensors[i].dims[1] * 4);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_msg(o.status == OK, "%s", o.why.text);
     const struct graph_layer *l = &o.graph->layers[0];
     ck_assert(l->d_qk == 16 && l->d_v == 16 && l->n_k_heads == 2 && l->rope_dims == 16 &&
               l->rope_base == 10000.0);
     ck_assert(o.graph->vocab == 10 && o.graph->name[0] == '\0');
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -118,12 +91,12 @@ START_TEST(each_tensor_that_is_missing_is_named)
     gguf_free(&gguf);
     mem_free(bytes);
     gguf_writer_drop(w, name);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_int_eq(o.status, STATUS_BAD_FILE);
     ck_assert_ptr_null(o.graph);
     ck_assert_str_eq(o.why.field, name);
     ck_assert_msg(strstr(o.why.text, "absent") != NULL, "%s", o.why.text);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -153,18 +126,19 @@ START_TEST(each_tensor_of_another_shape_or_type_is_named)
         t->type = GGML_I32; /* of the same size */
         says = "I32";
     }
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_int_eq(o.status, STATUS_BAD_FILE);
     if (_i != 0 || strcmp(name, "token_embd.weight") != 0)
         ck_assert_str_eq(o.why.field, name);
     ck_assert_msg(strstr(o.why.text, says) != NULL, "%s", o.why.text);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
 static const char *const extra_tensors[] = {
     "blk.0.attn_q.bias",
-    "rope_freqs.weight",
+    "rope_freqs.bias",
+    "blk.0.post_ffw_norm.weight",
     "blk.2.attn_norm.weight",
     "blk.4294967295.attn_norm.weight",
     "blk.00.attn_norm.weight",
@@ -185,11 +159,11 @@ START_TEST(a_tensor_that_would_be_left_out_is_refused)
     struct small_model m = small_model_default();
     struct gguf_writer *w = small_model_writer(&m);
     gguf_writer_tensor(w, extra_tensors[_i], GGML_F32, 1, (const uint64_t[]){96}, NULL, 384);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_int_eq(o.status, STATUS_BAD_FILE);
     ck_assert_str_eq(o.why.field, extra_tensors[_i]);
     ck_assert_msg(strstr(o.why.text, "would alter the answer") != NULL, "%s", o.why.text);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -207,8 +181,9 @@ static const struct bad_key {
 } bad_keys[] = {
     {"general.architecture",
      GGUF_STRING,
-     {.s = "qwen2"},
-     "\"qwen2\" is not served; served are: llama"},
+     {.s = "qwen2moe"},
+     "\"qwen2moe\" is not served; served are: llama, qwen2, qwen3, gemma3, exaone4"},
+    {"general.architecture", GGUF_STRING, {.s = "qwen2"}, "\"qwen2.block_count\": absent"},
     {"general.architecture", GGUF_U32, {.u = 1}, "a u32 found, a string is needed"},
     {"general.name", GGUF_STRING, {.s = "a\x01"}, "control bytes"},
     {"llama.block_count", GGUF_U32, {.u = 0}, "0, must be 1..4096"},
@@ -232,10 +207,6 @@ static const struct bad_key {
      GGUF_U32,
      {.u = 7},
      "7 query heads are no multiple of 2 K/V heads"},
-    {"llama.attention.head_count",
-     GGUF_U32,
-     {.u = 34},
-     "34 query heads on 2 K/V heads, at most 16"},
     {"llama.attention.head_count", GGUF_U32, {.u = 8}, "the metadata demands 96 x 128"},
     {"llama.attention.head_count_kv", GGUF_U32, {.u = 0}, "0, must be 1..1024"},
     {"llama.attention.head_count_kv",
@@ -268,14 +239,21 @@ static const struct bad_key {
     {"llama.rope.scaling.factor", GGUF_F32, {.f = 4.0f}, "only 1 is"},
     {"llama.expert_count", GGUF_U32, {.u = 8}, "only 0 is"},
     {"llama.expert_used_count", GGUF_U32, {.u = 2}, "only 0 is"},
-    {"llama.attention.sliding_window", GGUF_U32, {.u = 512}, "only 0 is"},
+    {"llama.attention.sliding_window",
+     GGUF_U32,
+     {.u = 512},
+     "windowed layers in a llama graph are not served"},
+    {"llama.attention.sliding_window", GGUF_U32, {.u = 0}, "windowed layers in a llama graph"},
+    {"llama.rope.freq_base_swa", GGUF_F32, {.f = 1e4f}, "windowed layers in a llama graph"},
     {"llama.logit_scale", GGUF_F32, {.f = 1.0f}, "not known in a llama graph"},
-    {"foldkv.query_to_k_head", GGUF_U32, {.u = 1}, "not known in a llama graph"},
+    {"foldkv.query_to_k_head", GGUF_U32, {.u = 1}, "a u32 found, an array is needed"},
+    {"foldkv.query_to_v_head", GGUF_STRING, {.s = "0"}, "a string found, an array is needed"},
+    {"foldkv.head_map", GGUF_U32, {.u = 1}, "not known in a llama graph"},
     {"tokenizer.ggml.tokens", GGUF_U32, {.u = 1}, "a u32 found, an array is needed"},
 };
 
 /* The default model with that key in the place of its own. */
-static struct opened open_with_key(const struct bad_key *bad)
+static struct opened_graph open_with_key(const struct bad_key *bad)
 {
     struct small_model m = small_model_default();
     struct gguf_writer *w = small_model_writer(&m);
@@ -284,19 +262,19 @@ static struct opened open_with_key(const struct bad_key *bad)
         gguf_writer_string(w, bad->key, bad->value.s);
     else
         gguf_writer_value(w, bad->key, bad->type, &bad->value.u, 4);
-    return open_model(w);
+    return opened_graph_of(w);
 }
 
 START_TEST(each_key_that_is_wrong_is_named)
 {
     const struct bad_key *bad = &bad_keys[_i];
-    struct opened o = open_with_key(bad);
+    struct opened_graph o = open_with_key(bad);
     ck_assert_msg(o.status == STATUS_BAD_FILE, "%s was taken", bad->key);
     ck_assert_ptr_null(o.graph);
     ck_assert_msg(strstr(o.why.text, bad->says) != NULL, "\"%s\" lacks \"%s\"", o.why.text,
                   bad->says);
     ck_assert(o.why.field[0] != '\0' && strstr(o.why.text, o.why.field) != NULL);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -315,11 +293,11 @@ START_TEST(each_key_that_is_missing_is_named)
     struct small_model m = small_model_default();
     struct gguf_writer *w = small_model_writer(&m);
     gguf_writer_drop_key(w, needed_keys[_i]);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_int_eq(o.status, STATUS_BAD_FILE);
     ck_assert_str_eq(o.why.field, needed_keys[_i]);
     ck_assert_msg(strstr(o.why.text, "absent") != NULL, "%s", o.why.text);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -332,9 +310,9 @@ START_TEST(neutral_values_are_served)
     gguf_writer_f32(w, "llama.rope.scaling.factor", 1.0f);
     gguf_writer_bool(w, "llama.attention.causal", true);
     gguf_writer_u32(w, "tokenizer.ggml.bos_token_id", 1);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_msg(o.status == OK, "%s", o.why.text);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -344,12 +322,12 @@ START_TEST(the_token_list_must_agree)
     m.vocab = 3 + (uint32_t)_i;
     struct gguf_writer *w = small_model_writer(&m);
     gguf_writer_strings(w, "tokenizer.ggml.tokens", (const char *const[]){"a", "b", "c"}, 3);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_int_eq(o.status, _i == 0 ? OK : STATUS_BAD_FILE);
     if (_i == 1)
         ck_assert_str_eq(o.why.text,
                          "key \"tokenizer.ggml.tokens\": 3 items, the vocabulary has 4");
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
@@ -362,17 +340,17 @@ START_TEST(a_long_name_is_cut_at_a_character)
     memcpy(name + 126, "\xc3\xa9\xc3\xa9", 5);
     gguf_writer_drop_key(w, "general.name");
     gguf_writer_string(w, "general.name", name);
-    struct opened o = open_model(w);
+    struct opened_graph o = opened_graph_of(w);
     ck_assert_int_eq(o.status, OK);
     ck_assert_uint_eq(strlen(o.graph->name), 126);
-    close_model(&o);
+    opened_graph_close(&o);
 }
 END_TEST
 
 START_TEST(every_allocation_fails_once)
 {
     struct small_model m = small_model_default();
-    struct opened o = open_model(small_model_writer(&m));
+    struct opened_graph o = opened_graph_of(small_model_writer(&m));
     uint64_t failures = 0;
     for (uint64_t n = 1;; n++) {
         graph_free(&o.graph);
@@ -388,8 +366,8 @@ START_TEST(every_allocation_fails_once)
         ck_assert_int_eq(s, STATUS_NO_MEMORY);
         ck_assert_ptr_null(o.graph);
     }
-    ck_assert_uint_eq(failures, 5);
-    close_model(&o);
+    ck_assert_uint_eq(failures, 5); /* owner, layers, maps, groups, their layers */
+    opened_graph_close(&o);
 }
 END_TEST
 
