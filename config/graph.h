@@ -36,7 +36,8 @@ struct graph_layer {
     const uint16_t *query_to_v_head;
     float attention_scale; /* 1 / sqrt(d_qk) */
     uint32_t window;       /* W: a row at position p sees p - W + 1 to p; 0: everything before it */
-    bool is_rotated;       /* false: no rotation in this layer; the two below mean nothing */
+    bool is_rotated;       /* false: no rotation in this layer; the three below mean nothing */
+    bool has_rope_factors; /* graph->rope_factors divide this layer's frequencies */
     double rope_base;
     uint32_t rope_dims;   /* first coordinates that are rotated, even */
     uint32_t cache_group; /* index into graph->groups */

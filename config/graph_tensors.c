@@ -269,5 +269,7 @@ enum status graph_rope_factors_read(const struct gguf *gguf, struct graph *graph
                            "tensor \"%s\": entry %" PRIu32 " is %g, must be finite and over 0",
                            name, i, factor);
     }
+    for (uint32_t i = 0; i < graph->n_layers; i++)
+        graph->layers[i].has_rope_factors = true;
     return OK;
 }

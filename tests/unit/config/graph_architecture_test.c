@@ -61,7 +61,8 @@ START_TEST(each_is_read_by_its_description)
         bool is_local = e->is_windowed && i % 6 != 5;
         ck_assert_uint_eq(l->window, is_local ? 100 : 0);
         ck_assert(l->rope_base == (e->is_windowed && !is_local ? 1e6 : 1e4));
-        ck_assert(l->is_rotated && l->attention_scale == 0.25f && l->rope_dims == 16);
+        ck_assert(l->is_rotated && !l->has_rope_factors && l->attention_scale == 0.25f &&
+                  l->rope_dims == 16);
     }
     opened_graph_close(&o);
 }
@@ -150,6 +151,7 @@ START_TEST(rope_factors_are_read)
     struct opened_graph o = opened_graph_of(small_model_writer(&m));
     ck_assert_msg(o.status == OK, "%s", o.why.text);
     ck_assert_ptr_nonnull(o.graph->rope_factors);
+    ck_assert(o.graph->layers[0].has_rope_factors && o.graph->layers[1].has_rope_factors);
     ck_assert(o.graph->rope_factors[0] == 1.0f && o.graph->rope_factors[7] == 8.0f);
     opened_graph_close(&o);
 }
