@@ -1,4 +1,4 @@
-/* reference_forward.h: a float64 forward pass over a loaded llama model, without cache, pages or
+/* reference_forward.h: a float64 forward pass over a loaded model, without cache, pages or
  * kernels: the truth to measure by. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_TESTS_REFERENCE_FORWARD_H
