@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "config/mem.h"
+#include "tests/support/decoder_rig.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/reference_forward.h"
 #include "tests/support/small_model.h"
@@ -13,62 +14,149 @@
 
 enum { TOKENS = 300, GGML_F32 = 0, GGML_F16 = 1, GGML_BF16 = 30 };
 
-/* Mean absolute difference of the chosen tokens' logprobs. */
-static double mean_difference(uint32_t type, const char *cache_type)
+/* Shapes as they come: one head to all, uneven groups, layers that differ, windows shorter than
+ * the text. */
+static const uint32_t uneven_heads[] = {1, 4, 2, 2};
+static const uint32_t odd_k_map[] = {2, 0, 2, 1, 2, 2}, odd_v_map[] = {0, 1, 1, 2, 0, 0};
+static const struct named_shape {
+    const char *name;
+    struct small_model shape;
+} shapes[] = {
+    {"llama", {.layers = 3, .heads = 6, .kv_heads = 2, .d_qk = 16, .d_v = 16}},
+    {"llama, rope factors",
+     {.layers = 3, .heads = 6, .kv_heads = 2, .d_qk = 32, .d_v = 16, .has_factors = true}},
+    {"llama, another H_kv in each layer",
+     {.layers = 4, .heads = 4, .kv_heads_of = uneven_heads, .d_qk = 16, .d_v = 48}},
+    {"llama, maps of its own",
+     {.layers = 2,
+      .heads = 6,
+      .kv_heads = 3,
+      .d_qk = 32,
+      .d_v = 16,
+      .k_map = odd_k_map,
+      .k_map_len = 6,
+      .v_map = odd_v_map,
+      .v_map_len = 6}},
+    {"qwen2",
+     {.architecture = "qwen2",
+      .layers = 2,
+      .heads = 14,
+      .kv_heads = 2,
+      .d_qk = 16,
+      .d_v = 16,
+      .has_output = true}},
+    {"qwen3",
+     {.architecture = "qwen3", .layers = 2, .heads = 8, .kv_heads = 4, .d_qk = 32, .d_v = 32}},
+    {"gemma3",
+     {.architecture = "gemma3",
+      .layers = 7,
+      .heads = 4,
+      .kv_heads = 1,
+      .d_qk = 64,
+      .d_v = 64,
+      .window = 100}},
+    {"exaone4",
+     {.architecture = "exaone4",
+      .layers = 3,
+      .heads = 8,
+      .kv_heads = 2,
+      .d_qk = 16,
+      .d_v = 16,
+      .has_factors = true}},
+};
+
+static struct gguf *make_model(const struct small_model *part, uint32_t type, char **ret_bytes)
 {
-    struct small_model shape = small_model_default();
-    shape.type = shape.head_type = type;
-    shape.layers = 3;
-    size_t len;
-    char *bytes = small_model_bytes(&shape, &len);
+    struct small_model shape = *part, usual = small_model_default();
+    struct why why = {0};
     struct gguf *gguf;
-    ck_assert_int_eq(gguf_parse(bytes, len, &gguf, NULL), OK);
-    struct engine_options o = rig_options();
-    o.cache_type = cache_type;
-    struct rig *rig = rig_new(gguf, &o);
-    uint32_t ids[TOKENS];
+    size_t len;
+    shape.hidden = usual.hidden;
+    shape.ffn = usual.ffn;
+    shape.vocab = usual.vocab;
+    shape.context = usual.context;
+    shape.seed = usual.seed;
+    shape.type = shape.head_type = type;
+    *ret_bytes = small_model_bytes(&shape, &len);
+    ck_assert_msg(gguf_parse(*ret_bytes, len, &gguf, &why) == OK, "%s", why.text);
+    return gguf;
+}
+
+/* Mean absolute difference of the chosen tokens' logprobs. */
+static double mean_difference(const struct small_model *shape, uint32_t type, enum kv_type kv_type)
+{
+    char *bytes;
+    struct gguf *gguf = make_model(shape, type, &bytes);
+    struct decoder_rig rig;
+    decoder_rig_init(&rig, gguf, kv_type, NULL, 2, TOKENS);
+    uint32_t ids[TOKENS], top1[TOKENS], vocab = rig.model->graph->vocab;
     for (uint32_t i = 0; i < TOKENS; i++)
-        ids[i] = (i * i * 31 + i * 7) % shape.vocab;
-    double chosen[TOKENS], sum = 0.0;
-    reference_forward(rig_parts(rig)->model, ids, TOKENS, chosen);
-    struct rig_outcome got = {0};
-    struct rig_spec spec = {.ids = ids, .n_ids = TOKENS, .logprobs = 0, .prompt_logprobs = true};
-    rig_submit(rig, &spec, &got);
-    rig_run(rig, 1000);
-    ck_assert_uint_eq(got.n_outputs, TOKENS);
+        ids[i] = (i * i * 31 + i * 7) % vocab;
+    double want[TOKENS], got[TOKENS], sum = 0.0;
+    reference_forward(rig.model, ids, TOKENS, want);
+    decoder_rig_score(&rig, ids, TOKENS, 64, got, top1);
     for (uint32_t t = 0; t + 1 < TOKENS; t++)
-        sum += fabs(chosen[t] - (double)got.outputs[t + 1].logprob);
-    rig_outcome_release(&got);
-    rig_free(&rig);
+        sum += fabs(want[t] - got[t]);
+    decoder_rig_release(&rig);
     gguf_free(&gguf);
     mem_free(bytes);
     return sum / (TOKENS - 1);
 }
 
-static void check_below(uint32_t type, const char *cache_type, double bound)
+static void check_below(const struct named_shape *s, uint32_t type, enum kv_type kv_type,
+                        double bound)
 {
-    double mean = mean_difference(type, cache_type);
-    printf("ggml type %u, %s K/V: mean difference %.2e (bound %.0e)\n", type, cache_type, mean,
-           bound);
+    double mean = mean_difference(&s->shape, type, kv_type);
+    printf("%s, ggml type %u, K/V type %d: mean difference %.2e (bound %.0e)\n", s->name, type,
+           (int)kv_type, mean, bound);
     ck_assert_double_lt(mean, bound);
     ck_assert_double_gt(mean, 0.0);
 }
 
 START_TEST(f32_weights_and_f32_pages)
 {
-    check_below(GGML_F32, "f32", 2e-5);
+    check_below(&shapes[_i], GGML_F32, KV_F32, 2e-5);
 }
 END_TEST
 
 START_TEST(f16_weights_and_f16_pages)
 {
-    check_below(GGML_F16, "f16", 1e-3);
+    check_below(&shapes[_i], GGML_F16, KV_F16, 1e-3);
 }
 END_TEST
 
 START_TEST(bf16_weights_and_f16_pages)
 {
-    check_below(GGML_BF16, "f16", 1e-3);
+    check_below(&shapes[_i], GGML_BF16, KV_F16, 1e-3);
+}
+END_TEST
+
+/* Rows alone, in twos, in large chunks; one thread and three; scalar and vectors. */
+START_TEST(chunks_threads_and_sets_change_no_bit)
+{
+    enum { FEW = 150 };
+    static const struct {
+        const char *isa;
+        uint32_t threads, chunk;
+    } ways[] = {{"scalar", 1, FEW}, {NULL, 1, 1}, {NULL, 3, 1}, {NULL, 2, 2}, {NULL, 3, 37}};
+    char *bytes;
+    struct gguf *gguf = make_model(&shapes[_i].shape, GGML_F16, &bytes);
+    double want[FEW], got[FEW];
+    uint32_t ids[FEW], top1[FEW];
+    for (uint32_t i = 0; i < FEW; i++)
+        ids[i] = (i * 37 + i / 3) % 256;
+    for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
+        struct decoder_rig rig;
+        decoder_rig_init(&rig, gguf, KV_F16, ways[w].isa, ways[w].threads, FEW);
+        decoder_rig_score(&rig, ids, FEW, ways[w].chunk, w == 0 ? want : got, top1);
+        for (uint32_t t = 0; w > 0 && t + 1 < FEW; t++)
+            ck_assert_msg(memcmp(&want[t], &got[t], sizeof got[t]) == 0,
+                          "%s, way %zu, token %u: %a and %a", shapes[_i].name, w, t, want[t],
+                          got[t]);
+        decoder_rig_release(&rig);
+    }
+    gguf_free(&gguf);
+    mem_free(bytes);
 }
 END_TEST
 
@@ -102,9 +190,11 @@ int main(void)
     Suite *suite = suite_create("decoder");
     TCase *tc = tcase_create("decoder");
     tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, f32_weights_and_f32_pages);
-    tcase_add_test(tc, f16_weights_and_f16_pages);
-    tcase_add_test(tc, bf16_weights_and_f16_pages);
+    int n = (int)ARRAY_LEN(shapes);
+    tcase_add_loop_test(tc, f32_weights_and_f32_pages, 0, n);
+    tcase_add_loop_test(tc, f16_weights_and_f16_pages, 0, n);
+    tcase_add_loop_test(tc, bf16_weights_and_f16_pages, 0, 1);
+    tcase_add_loop_test(tc, chunks_threads_and_sets_change_no_bit, 0, n);
     tcase_add_test(tc, a_plan_for_other_pages_is_refused);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
