@@ -55,7 +55,7 @@ static void rotate(struct forward *f, double *x, uint32_t heads, const struct gr
         for (uint32_t i = 0; i < heads * l->rope_dims / 2; i++) {
             uint32_t head = i / (l->rope_dims / 2), pair = i % (l->rope_dims / 2);
             double angle = t * pow(l->rope_base, -2.0 * pair / l->rope_dims);
-            if (factors != NULL)
+            if (l->has_rope_factors)
                 angle /= (double)factors[pair];
             bool halves = f->model->graph->rope_order == ROPE_HALVES;
             double *at = x + ((size_t)t * heads + head) * l->d_qk;
