@@ -13,7 +13,8 @@
  *         steps ahead, and pv likewise for V: so the requests to memory are spread evenly over the
  *         step; a burst of even two is slower. They go to the second cache: into the first, they
  *         wait for its few miss buffers and halve the speed (Zen 4).
- * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V nothing.
+ * ALWAYS  (1) A masked token's K enters only lanes that are then set to -inf, its V nothing; a unit
+ *             in which no row sees a token is not read.
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
  *
@@ -48,6 +49,7 @@ struct step {
     const void *const *k_far;
     const void *const *v_far;
     uint32_t n_tokens;
+    uint32_t first_unit; /* those before it lie behind every row's window */
     uint32_t n_units;
     uint32_t d_qk, d_v;
 };
@@ -167,19 +169,26 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
             v16_store(acc + (size_t)r * d_v + 16 * j, a[r][j]);
 }
 
-/* Turns one row's scores into weights: n of 16 * units tokens are visible; m, l and acc follow the
- * maximum. */
-LANES_INLINE void attend_softmax(const int units, uint32_t n, uint32_t d_v, float *scores, float *m,
-                                 float *l, float *acc)
+/* The tokens first..end-1. */
+struct span {
+    uint32_t first, end;
+};
+
+/* Turns one row's scores into weights: of 16 * units tokens those in the span are visible; m, l and
+ * acc follow the maximum. */
+LANES_INLINE void attend_softmax(const int units, struct span seen, uint32_t d_v, float *scores,
+                                 float *m, float *l, float *acc)
 {
     v16 s[STEP_UNITS];
+    for (uint32_t t = 0; t < seen.first; t++) /* what lies behind a window; rarely any */
+        scores[t] = -INFINITY;
 #pragma GCC unroll ATTEND_UNROLL_WIDE
     for (int u = 0; u < units; u++)
         s[u] = v16_load(scores + ATTEND_UNIT * u);
-    if (__builtin_expect(n < (uint32_t)(ATTEND_UNIT * units), 0))
+    if (__builtin_expect(seen.end < (uint32_t)(ATTEND_UNIT * units), 0))
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++)
-            s[u] = v16_keep(s[u], (int)n - ATTEND_UNIT * u);
+            s[u] = v16_keep(s[u], (int)seen.end - ATTEND_UNIT * u);
     v16 top = s[0];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
     for (int u = 1; u < units; u++)
@@ -247,31 +256,32 @@ static pv_fn *const pv_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
     [KV_F32] = {ATTEND_EACH_ROWS(ATTEND_PV_ROW, f32)},
 };
 
-ATTEND_OUT_OF_LINE void softmax_1(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
-                                  float *acc)
+ATTEND_OUT_OF_LINE void softmax_1(struct span seen, uint32_t d_v, float *scores, float *m,
+                                  float *l, float *acc)
 {
-    attend_softmax(1, n, d_v, scores, m, l, acc);
+    attend_softmax(1, seen, d_v, scores, m, l, acc);
 }
 
-ATTEND_OUT_OF_LINE void softmax_2(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
-                                  float *acc)
+ATTEND_OUT_OF_LINE void softmax_2(struct span seen, uint32_t d_v, float *scores, float *m,
+                                  float *l, float *acc)
 {
-    attend_softmax(2, n, d_v, scores, m, l, acc);
+    attend_softmax(2, seen, d_v, scores, m, l, acc);
 }
 
-ATTEND_OUT_OF_LINE void softmax_3(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
-                                  float *acc)
+ATTEND_OUT_OF_LINE void softmax_3(struct span seen, uint32_t d_v, float *scores, float *m,
+                                  float *l, float *acc)
 {
-    attend_softmax(3, n, d_v, scores, m, l, acc);
+    attend_softmax(3, seen, d_v, scores, m, l, acc);
 }
 
-ATTEND_OUT_OF_LINE void softmax_4(uint32_t n, uint32_t d_v, float *scores, float *m, float *l,
-                                  float *acc)
+ATTEND_OUT_OF_LINE void softmax_4(struct span seen, uint32_t d_v, float *scores, float *m,
+                                  float *l, float *acc)
 {
-    attend_softmax(4, n, d_v, scores, m, l, acc);
+    attend_softmax(4, seen, d_v, scores, m, l, acc);
 }
 
-typedef void softmax_fn(uint32_t n, uint32_t d_v, float *scores, float *m, float *l, float *acc);
+typedef void softmax_fn(struct span seen, uint32_t d_v, float *scores, float *m, float *l,
+                        float *acc);
 static softmax_fn *const softmax_table[STEP_UNITS] = {softmax_1, softmax_2, softmax_3, softmax_4};
 
 #endif
@@ -292,7 +302,7 @@ static void qk_rows(const enum kv_type type, const struct step *step, uint32_t r
                     float *scores)
 {
     uint32_t vectors = rows > 2 && 2 * rows < ATTEND_VECTORS ? 2 * rows : ATTEND_VECTORS;
-    for (uint32_t u = 0; u < step->n_units;) {
+    for (uint32_t u = step->first_unit; u < step->n_units;) {
         uint32_t wide = shape_wide(rows, vectors, step->n_units - u);
 #if ATTEND_SPECIALISED
         qk_table[type][rows - 1][wide](step, u, q, scores);
@@ -303,15 +313,15 @@ static void qk_rows(const enum kv_type type, const struct step *step, uint32_t r
     }
 }
 
-static void pv_rows(const enum kv_type type, const struct step *step, uint32_t rows, uint32_t first,
-                    uint32_t end, const float *p, float *acc)
+static void pv_rows(const enum kv_type type, const struct step *step, uint32_t rows,
+                    struct span tokens, const float *p, float *acc)
 {
-    for (uint32_t column = 0; column < step->d_v;) {
+    for (uint32_t column = 0; column < step->d_v && tokens.first < tokens.end;) {
         uint32_t wide = shape_wide(rows, ATTEND_VECTORS, (step->d_v - column) / 16);
 #if ATTEND_SPECIALISED
-        pv_table[type][rows - 1][wide](step, first, end, column, p, acc);
+        pv_table[type][rows - 1][wide](step, tokens.first, tokens.end, column, p, acc);
 #else
-        attend_pv(type, (int)rows, 1 << wide, step, first, end, column, p, acc);
+        attend_pv(type, (int)rows, 1 << wide, step, tokens.first, tokens.end, column, p, acc);
 #endif
         column += 16u << wide;
     }
@@ -321,7 +331,8 @@ static void pv_rows(const enum kv_type type, const struct step *step, uint32_t r
 struct rows {
     uint32_t n;
     uint32_t n_blocks;
-    uint32_t common; /* tokens of the chunk that every row sees */
+    struct span any;  /* from the first token that some row sees to the last */
+    struct span all; /* tokens of the chunk that every row sees; may be empty */
 };
 
 LANES_INLINE uint32_t block_first(const struct rows *rows, uint32_t block)
@@ -329,38 +340,68 @@ LANES_INLINE uint32_t block_first(const struct rows *rows, uint32_t block)
     return rows->n * block / rows->n_blocks;
 }
 
-LANES_INLINE uint32_t visible_in(uint32_t tokens, uint32_t t0, uint32_t step_tokens)
+/* The tokens of the chunk that row r sees. */
+LANES_INLINE struct span row_span(const struct attend_tile *tile, uint32_t r)
 {
-    return tokens <= t0 ? 0 : tokens - t0 < step_tokens ? tokens - t0 : step_tokens;
+    return (struct span){tile->row_first == NULL ? 0 : tile->row_first[r], tile->row_tokens[r]};
+}
+
+/* What a step of n tokens from t0 on has of a span, counted from t0. */
+LANES_INLINE struct span span_in(struct span span, uint32_t t0, uint32_t n)
+{
+    uint32_t first = span.first <= t0 ? 0 : span.first - t0;
+    uint32_t end = span.end <= t0 ? 0 : span.end - t0 < n ? span.end - t0 : n;
+    return (struct span){first < end ? first : end, end};
+}
+
+static struct rows rows_of(const struct attend_tile *tile)
+{
+    struct rows rows = {
+        .n = tile->n_rows,
+        .n_blocks = (tile->n_rows + ATTEND_BLOCK_ROWS - 1) / ATTEND_BLOCK_ROWS,
+        .any = {ATTEND_CHUNK, 0},
+        .all = {0, ATTEND_CHUNK},
+    };
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        struct span seen = row_span(tile, r);
+        rows.all.first = seen.first > rows.all.first ? seen.first : rows.all.first;
+        rows.all.end = seen.end < rows.all.end ? seen.end : rows.all.end;
+        if (seen.end == 0)
+            continue;
+        rows.any.first = seen.first < rows.any.first ? seen.first : rows.any.first;
+        rows.any.end = seen.end > rows.any.end ? seen.end : rows.any.end;
+    }
+    return rows;
 }
 
 static void softmax_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0,
                          float *scores, float *l)
 {
     for (uint32_t r = 0; r < tile->n_rows; r++) {
-        uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
+        struct span seen = span_in(row_span(tile, r), t0, step->n_tokens);
         float *acc = tile->acc + (size_t)r * step->d_v;
-        if (n == 0)
+        if (seen.first == seen.end)
             continue;
 #if ATTEND_SPECIALISED
-        softmax_table[step->n_units - 1](n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r,
+        softmax_table[step->n_units - 1](seen, step->d_v, scores + r * SCORE_STRIDE, tile->m + r,
                                          l + 16 * r, acc);
 #else
-        attend_softmax((int)step->n_units, n, step->d_v, scores + r * SCORE_STRIDE, tile->m + r,
+        attend_softmax((int)step->n_units, seen, step->d_v, scores + r * SCORE_STRIDE, tile->m + r,
                        l + 16 * r, acc);
 #endif
     }
 }
 
-/* The diagonal: tokens that only some rows see are added row by row. */
+/* A diagonal: of what only some rows see, the part before what all see, or the part behind it, is
+ * added row by row. */
 static void pv_uneven(const enum kv_type type, const struct attend_tile *tile,
-                      const struct step *step, uint32_t t0, uint32_t common, const float *p)
+                      const struct step *step, uint32_t t0, struct span part, const float *p)
 {
-    for (uint32_t r = 0; r < tile->n_rows; r++) {
-        uint32_t n = visible_in(tile->row_tokens[r], t0, step->n_tokens);
-        if (n > common)
-            pv_rows(type, step, 1, common, n, p + r * SCORE_STRIDE,
-                    tile->acc + (size_t)r * step->d_v);
+    for (uint32_t r = 0; r < tile->n_rows && part.first < part.end; r++) {
+        struct span seen = span_in(row_span(tile, r), t0, step->n_tokens);
+        seen.first = seen.first > part.first ? seen.first : part.first;
+        seen.end = seen.end < part.end ? seen.end : part.end;
+        pv_rows(type, step, 1, seen, p + r * SCORE_STRIDE, tile->acc + (size_t)r * step->d_v);
     }
 }
 
@@ -374,32 +415,30 @@ static void attend_step(const enum kv_type type, const struct attend_tile *tile,
                 scores + r * SCORE_STRIDE);
     }
     softmax_rows(tile, step, t0, scores, l);
-    uint32_t common = visible_in(rows->common, t0, step->n_tokens);
-    for (uint32_t b = 0; b < rows->n_blocks && common > 0; b++) {
+    struct span all = span_in(rows->all, t0, step->n_tokens);
+    pv_uneven(type, tile, step, t0, (struct span){0, all.first}, scores);
+    for (uint32_t b = 0; b < rows->n_blocks; b++) {
         uint32_t r = block_first(rows, b);
-        pv_rows(type, step, block_first(rows, b + 1) - r, 0, common, scores + r * SCORE_STRIDE,
+        pv_rows(type, step, block_first(rows, b + 1) - r, all, scores + r * SCORE_STRIDE,
                 tile->acc + (size_t)r * step->d_v);
     }
-    if (common < step->n_tokens)
-        pv_uneven(type, tile, step, t0, common, scores);
+    pv_uneven(type, tile, step, t0, (struct span){all.end, step->n_tokens}, scores);
 }
 
 static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
 {
     float l[ATTEND_STEP_ROWS * 16] __attribute__((aligned(64)));
-    struct rows rows = {tile->n_rows, (tile->n_rows + ATTEND_BLOCK_ROWS - 1) / ATTEND_BLOCK_ROWS,
-                        tile->n_tokens};
+    struct rows rows = rows_of(tile);
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         tile->m[r] = -INFINITY;
         v16_store(l + 16 * r, v16_zero());
-        if (tile->row_tokens[r] < rows.common)
-            rows.common = tile->row_tokens[r];
     }
     for (size_t j = 0; j < (size_t)tile->n_rows * tile->d_v; j += 16)
         v16_store(tile->acc + j, v16_zero());
     uint32_t step_tokens = attend_step_tokens(tile->d_qk, tile->d_v);
-    for (uint32_t t0 = 0; t0 < tile->n_tokens; t0 += step_tokens) {
-        uint32_t n = visible_in(tile->n_tokens, t0, step_tokens);
+    for (uint32_t t0 = rows.any.first / step_tokens * step_tokens; t0 < rows.any.end;
+         t0 += step_tokens) {
+        struct span any = span_in(rows.any, t0, step_tokens);
         uint32_t u = t0 / ATTEND_UNIT;
         struct step step = {tile->k_units + u,
                             tile->v_units + u,
@@ -407,8 +446,9 @@ static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
                             tile->v_ahead + u,
                             tile->k_far + u,
                             tile->v_far + u,
-                            n,
-                            (n + ATTEND_UNIT - 1) / ATTEND_UNIT,
+                            any.end,
+                            any.first / ATTEND_UNIT,
+                            (any.end + ATTEND_UNIT - 1) / ATTEND_UNIT,
                             tile->d_qk,
                             tile->d_v};
         attend_step(type, tile, &rows, &step, t0, l);
@@ -428,12 +468,10 @@ static void attend_chunk(const enum kv_type type, const struct attend_tile *tile
         part.n_rows = tile->n_rows * (i + 1) / n_parts - r;
         part.q += r * ATTEND_Q_STRIDE;
         part.row_tokens += r;
+        part.row_first = tile->row_first == NULL ? NULL : tile->row_first + r;
         part.m += r;
         part.l += r;
         part.acc += (size_t)r * tile->d_v;
-        part.n_tokens = 0;
-        for (uint32_t j = 0; j < part.n_rows; j++)
-            part.n_tokens = part.row_tokens[j] > part.n_tokens ? part.row_tokens[j] : part.n_tokens;
         attend_rows(type, &part);
     }
 }

@@ -5,21 +5,25 @@
  *       addressed apart: K [d_qk][16], V [16][d_v], f16 or f32. K/V is never repeated: a tile of
  *       query rows that share a K/V head reads each unit once.
  * TILE  Query rows = (query head, position) pairs that share both owners, 1..ATTEND_ROWS_MAX of
- *       them. Row r sees the first row_tokens[r] tokens of the chunk.
+ *       them. Row r sees the tokens row_first[r]..row_tokens[r]-1 of the chunk: all up to its own
+ *       position, and under a window W of those the last W.
  *
  * ORDER OF SUMS
  * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens at
  * absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
- * acc[d_v] = 0, for each step that holds a visible token, with n = its visible tokens of this row:
+ * acc[d_v] = 0, for each step that holds a visible token, with f..n-1 = the step's tokens that this
+ * row sees (f > 0 only in the step that holds the beginning of its window):
  *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1
  *                                                                        (q is scaled already)
- *     M = max(m, s[0..n-1]);  if M > m: c = exp(m - M); l[.] *= c; acc[.] *= c; m = M
- *     p[t] = exp(s[t] - m) for t < n;  l[t % 16] += p[t], t ascending
+ *     M = max(m, s[f..n-1]);  if M > m: c = exp(m - M); l[.] *= c; acc[.] *= c; m = M
+ *     p[t] = exp(s[t] - m) for t = f..n-1;  l[t % 16] += p[t], t ascending
  *                                                                (lanes of masked tokens add 0)
- *     acc[j] = fma(p[t], v[t][j], acc[j]) for t = 0..n-1 ascending
- * A masked token is left out by loop bound: an inf or NaN in its K or V reaches no row. The
- * partial's l is the fixed-tree fold of l[16] (lanes.h). Partials of a row merge in ascending chunk
- * order, starting from the first; a chunk in which the row sees no token is left out:
+ *     acc[j] = fma(p[t], v[t][j], acc[j]) for t = f..n-1 ascending
+ * A masked token is left out by loop bound: an inf or NaN in its K or V reaches no row; steps and
+ * units in which no row of a tile sees a token are not read. Chunks and steps lie at absolute
+ * positions, so a window moves over them and does not move them. The partial's l is the fixed-tree
+ * fold of l[16] (lanes.h). Partials of a row merge in ascending chunk order, starting from the
+ * first in which the row sees a token; a chunk in which it sees none is left out:
  *     M = max(m, m2); a = exp(m - M); b = exp(m2 - M); m = M
  *     l = fma(l, a, l2 * b); acc[j] = fma(acc[j], a, acc2[j] * b)
  * and the result is acc[j] / l. The group, the tile, the threads and the mode change none of this,
@@ -86,7 +90,11 @@ struct attend_tile {
     uint32_t n_tokens;  /* 1..256: the longest row's visible tokens in this chunk */
     /* [n_rows], each 0..n_tokens; a row with 0 gets m = -inf, l = 0, acc = 0 */
     const uint16_t *row_tokens;
-    const void *const *k_units; /* ceil(n_tokens / 16) addresses */
+    /* [n_rows], the first token each row sees, under its row_tokens (0 where that is 0); NULL: all
+     * rows see the chunk from its first token on */
+    const uint16_t *row_first;
+    /* ceil(n_tokens / 16) addresses; those of units before every row's first token are not read */
+    const void *const *k_units;
     const void *const *v_units;
     /* As many each; prefetched while unit u is worked on, never read. */
     const void *const *k_ahead; /* [u] is what comes one step after unit u */

@@ -3,8 +3,9 @@
  * WHY     What can be decided once is decided here, so that a step neither decides nor allocates.
  * HOW     Query heads that read the same K head and the same V head form a group, in the order of
  *         the K heads, whatever the map looks like. The workspace of a thread holds its query rows,
- *         a running state, one chunk's result, and a partial for each chunk of a context: more than
- *         one tile of a thread's share can never need them (schedule).
+ *         a running state, one chunk's result, and a partial for each chunk of a context or, with a
+ *         window, each that one can touch: more than one tile of a thread's share can never need
+ *         them (schedule).
  * ALWAYS  (1) Every query head is in exactly one group.            group_heads
  *         (2) Sizes are computed with overflow checks.             take_workspace
  * OWNS    Its arrays and the workspace mapping.
@@ -84,8 +85,6 @@ static enum status check_shape(const struct attention_shape *s, struct why *ret_
     if (s->type == KV_I8)
         return why_set(ret_why, STATUS_BAD_OPTION, "K/V type",
                        "attention: no kernel attends over int8 K/V");
-    if (s->window != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, "window", "attention: no kernel knows a window");
     if (!isfinite(s->scale))
         return why_set(ret_why, STATUS_BAD_FILE, "attention scale",
                        "attention: the scale is not a finite number");
@@ -160,9 +159,18 @@ static bool count_tiles(struct attention_plan *plan)
     return tiles <= UINT32_MAX;
 }
 
+/* Chunks in which the rows of one tile see a token, at most. Its rows stand at no more than
+ * ATTEND_ROWS_MAX positions. */
+static uint64_t tile_chunks_max(const struct attention_plan *plan)
+{
+    uint64_t all = (plan->context_max + (uint64_t)ATTEND_CHUNK - 1) / ATTEND_CHUNK;
+    uint64_t seen = ((uint64_t)plan->window + ATTEND_ROWS_MAX) / ATTEND_CHUNK + 2;
+    return plan->window != 0 && seen < all ? seen : all;
+}
+
 static bool take_workspace(struct attention_plan *plan)
 {
-    uint64_t chunks = (plan->context_max + (uint64_t)ATTEND_CHUNK - 1) / ATTEND_CHUNK;
+    uint64_t chunks = tile_chunks_max(plan);
     uint64_t partial = attention_partial_floats(plan);
     uint64_t floats = ATTEND_ROWS_MAX * ATTEND_Q_STRIDE + 2 * partial + chunks * partial;
     uint64_t bytes;
@@ -202,6 +210,7 @@ static struct attention_plan *plan_of_shape(const struct attention_shape *s,
     plan->n_kv_heads = s->n_kv_heads;
     plan->d_qk = s->d_qk;
     plan->d_v = s->d_v;
+    plan->window = s->window;
     plan->type = s->type;
     plan->scale = s->scale;
     plan->n_threads = s->n_threads;

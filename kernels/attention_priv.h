@@ -20,25 +20,28 @@ struct attention_group {
     uint16_t first; /* into plan->heads */
 };
 
-struct attention_tile {
-    uint32_t sequence;
-    uint32_t pair_first;
-    uint32_t n_tokens; /* that the longest row sees */
-    uint32_t n_chunks;
-    uint16_t group;
-    uint16_t n_rows;
-};
-
 /* A page of a sequence: page `page` of run `run`. */
 struct page_cursor {
     uint32_t run;
     uint32_t page;
 };
 
+struct attention_tile {
+    uint32_t sequence;
+    uint32_t pair_first;
+    uint32_t token_first; /* the first that some row sees: 0 but for a window */
+    uint32_t n_tokens;    /* from the sequence's beginning to the last that some row sees */
+    uint32_t chunk_first; /* that of token_first */
+    uint32_t n_chunks;    /* that n_tokens fill, those before chunk_first included */
+    struct page_cursor at; /* the page of token_first */
+    uint16_t group;
+    uint16_t n_rows;
+};
+
 struct attention_cut {
     uint32_t tile;
-    uint32_t chunk;
-    struct page_cursor at; /* the chunk's first page */
+    uint32_t chunk;        /* if it is the tile's first: 0, the tile has the place */
+    struct page_cursor at; /* of another: its first page */
 };
 
 /* The state of a tile's rows over one chunk or several. */
@@ -48,19 +51,20 @@ struct attention_partial {
     float *acc; /* [ATTEND_ROWS_MAX][d_v] */
 };
 
-/* What one thread writes. A tile that begins with the thread's share (at chunk 0) is merged into
+/* What one thread writes. A tile that begins with the thread's share (at its first chunk) is merged into
  * state as it goes; of a tile that another thread began, every chunk keeps a partial of its own,
  * since merging is defined in ascending order only. */
 struct attention_space {
     float *q; /* [ATTEND_ROWS_MAX][ATTEND_Q_STRIDE] */
     struct attention_partial state;
     struct attention_partial chunk;
-    float *partials; /* [chunks of a context], see attention_partial_at */
+    float *partials; /* [chunks of a context or window], see attention_partial_at */
 };
 
 struct attention_plan {
     uint32_t n_query_heads, n_kv_heads;
     uint32_t d_qk, d_v;
+    uint32_t window; /* 0: all */
     enum kv_type type;
     float scale;
     uint32_t n_threads;
@@ -86,6 +90,12 @@ struct attention_plan {
     uint32_t n_tiles;
     struct attention_cut *cuts; /* [n_threads + 1] */
 };
+
+/* The first token that a row at a position sees. */
+static inline uint32_t attention_token_first(const struct attention_plan *plan, uint32_t position)
+{
+    return plan->window == 0 || position < plan->window ? 0 : position - plan->window + 1;
+}
 
 /* Floats of one partial; a multiple of 16. */
 size_t attention_partial_floats(const struct attention_plan *plan);

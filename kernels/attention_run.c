@@ -3,13 +3,14 @@
  *
  * HOW     Items come one ahead of their work, so that the kernel can prefetch the first steps of
  *         the next item, whichever tile or sequence it belongs to. A tile begun by this thread runs
- *         from chunk 0 and merges each chunk into the state; finished, it goes to out. The first
+ *         from its first chunk and merges each chunk into the state; finished, it goes to out. The first
  *         tile of a share may have been begun by another thread: then its chunks are kept apart,
  *         and attention_merge joins them to that thread's state in ascending order, which is the
  *         only order there is.
  * ALWAYS  (1) Nothing is read or written under a plan that is not the cache's.  attention_run
- *         (2) A row takes part only in chunks in which it sees a token: merging an empty partial
- *             would turn -0 into 0.  run_item, merge_cut_row
+ *         (2) A row takes part only in chunks in which it sees a token, and its state begins as
+ *             the first of them: merging an empty partial would turn -0 into 0.  run_item,
+ *             merge_row, merge_cut_row
  *         (3) Each element of out is written by one thread.  finish_row
  * THREAD  every worker, each with its own tid; the schedule and the plan are only read
  */
@@ -22,11 +23,13 @@
 
 enum { AHEAD_MAX = 2 * ATTEND_STEP_MAX / ATTEND_UNIT };
 
-/* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows. */
+/* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows.
+ * Units before unit_first lie behind the window of every row, and maybe in no page. */
 struct item {
     const struct attention_tile *tile;
     uint32_t chunk;
     uint32_t n_tokens;
+    uint32_t unit_first;
     uint32_t n_units;
     const void *k[ATTEND_CHUNK_UNITS + AHEAD_MAX];
     const void *v[ATTEND_CHUNK_UNITS + AHEAD_MAX];
@@ -46,9 +49,10 @@ struct work {
     struct attention_space space;
     const float *q; /* of the layer */
     float *out;
-    bool is_begun_here;                /* from chunk 0 */
-    uint32_t chunk_first;              /* of this tile, on this thread */
-    uint32_t visible[ATTEND_ROWS_MAX]; /* tokens each row sees */
+    bool is_begun_here;   /* from the tile's first chunk */
+    uint32_t chunk_first; /* of this tile, on this thread */
+    uint32_t token_first[ATTEND_ROWS_MAX];
+    uint32_t token_end[ATTEND_ROWS_MAX]; /* each row sees token_first..token_end-1 */
     size_t head_row[ATTEND_ROWS_MAX];  /* row * n_query_heads + head */
 };
 
@@ -66,9 +70,11 @@ static void address_units(struct walk *w, struct item *item)
     const char *k_head = layer->base + group->k_head * layer->head_stride;
     const char *v_head = layer->base + group->v_head * layer->head_stride + layer->v_offset;
     struct page_cursor at = w->next.at;
-    for (uint32_t u = 0; u < item->n_units;) {
-        size_t offset = (size_t)(s->runs[at.run].first_page + at.page) * layer->page_stride;
-        for (uint32_t end = least(u + PAGE_UNITS, item->n_units); u < end; u++) {
+    for (uint32_t u = item->unit_first; u < item->n_units;) {
+        size_t offset = (size_t)(s->runs[at.run].first_page + at.page) * layer->page_stride +
+                        u % PAGE_UNITS * layer->unit_stride;
+        uint32_t page_end = (u / PAGE_UNITS + 1) * PAGE_UNITS;
+        for (uint32_t end = least(page_end, item->n_units); u < end; u++) {
             item->k[u] = k_head + offset;
             item->v[u] = v_head + offset;
             offset += layer->unit_stride;
@@ -77,6 +83,10 @@ static void address_units(struct walk *w, struct item *item)
             at = (struct page_cursor){at.run + 1, 0};
     }
     w->next.at = at;
+    for (uint32_t u = 0; u < item->unit_first; u++) {
+        item->k[u] = item->k[item->unit_first];
+        item->v[u] = item->v[item->unit_first];
+    }
 }
 
 /* The next item of the share; false at its end. */
@@ -84,12 +94,20 @@ static bool walk_next(struct walk *w, struct item *item)
 {
     if (w->next.tile == w->end.tile && w->next.chunk == w->end.chunk)
         return false;
-    item->tile = &w->plan->tiles[w->next.tile];
+    const struct attention_tile *tile = &w->plan->tiles[w->next.tile];
+    if (w->next.chunk == 0) {
+        w->next.chunk = tile->chunk_first;
+        w->next.at = tile->at;
+    }
+    item->tile = tile;
     item->chunk = w->next.chunk;
-    item->n_tokens = least(item->tile->n_tokens - item->chunk * ATTEND_CHUNK, ATTEND_CHUNK);
+    item->n_tokens = least(tile->n_tokens - item->chunk * ATTEND_CHUNK, ATTEND_CHUNK);
+    item->unit_first = item->chunk == tile->chunk_first
+                           ? tile->token_first % ATTEND_CHUNK / ATTEND_UNIT
+                           : 0;
     item->n_units = (item->n_tokens + ATTEND_UNIT - 1) / ATTEND_UNIT;
     address_units(w, item);
-    if (++w->next.chunk == item->tile->n_chunks)
+    if (++w->next.chunk == tile->n_chunks)
         w->next = (struct attention_cut){.tile = w->next.tile + 1};
     return true;
 }
@@ -98,7 +116,7 @@ static bool walk_next(struct walk *w, struct item *item)
 static void look_ahead(struct item *item, const struct item *next)
 {
     for (uint32_t i = 0; i < AHEAD_MAX; i++) {
-        uint32_t u = least(i, next->n_units - 1);
+        uint32_t u = least(next->unit_first + i, next->n_units - 1);
         item->k[item->n_units + i] = next->k[u];
         item->v[item->n_units + i] = next->v[u];
     }
@@ -113,10 +131,11 @@ static void begin_tile(struct work *work, const struct item *item)
     const struct attention_sequence *s = &plan->sequences[tile->sequence];
     uint32_t row = tile->pair_first / group->n_heads;
     uint32_t head = tile->pair_first % group->n_heads;
-    work->is_begun_here = item->chunk == 0;
+    work->is_begun_here = item->chunk == tile->chunk_first;
     work->chunk_first = item->chunk;
     for (uint32_t r = 0; r < tile->n_rows; r++) {
-        work->visible[r] = s->first_position + row + 1;
+        work->token_first[r] = attention_token_first(plan, s->first_position + row);
+        work->token_end[r] = s->first_position + row + 1;
         work->head_row[r] =
             (size_t)(s->row_first + row) * plan->n_query_heads + plan->heads[group->first + head];
         const float *from = work->q + work->head_row[r] * plan->d_qk;
@@ -130,10 +149,18 @@ static void begin_tile(struct work *work, const struct item *item)
     }
 }
 
+/* Joins the partial of a chunk to row r's state, which is that partial if the row saw no token
+ * before it. */
 static void merge_row(const struct attention_plan *plan, const struct attention_partial *into,
-                      const struct attention_partial *from, uint32_t r)
+                      const struct attention_partial *from, uint32_t r, bool is_first)
 {
     size_t j = (size_t)r * plan->d_v;
+    if (is_first) {
+        into->m[r] = from->m[r];
+        into->l[r] = from->l[r];
+        memcpy(into->acc + j, from->acc + j, plan->d_v * sizeof *into->acc);
+        return;
+    }
     plan->merge(plan->d_v, into->m + r, into->l + r, into->acc + j, from->m[r], from->l[r],
                 from->acc + j);
 }
@@ -152,7 +179,7 @@ static struct attention_partial partial_for(const struct work *work, const struc
         return attention_partial_in(work->space.partials +
                                     (item->chunk - work->chunk_first) *
                                         attention_partial_floats(work->plan));
-    return item->chunk == 0 ? work->space.state : work->space.chunk;
+    return item->chunk == item->tile->chunk_first ? work->space.state : work->space.chunk;
 }
 
 static void run_item(struct work *work, const struct item *item)
@@ -160,11 +187,14 @@ static void run_item(struct work *work, const struct item *item)
     const struct attention_plan *plan = work->plan;
     const struct attention_tile *tile = item->tile;
     uint32_t ahead = attend_step_tokens(plan->d_qk, plan->d_v) / ATTEND_UNIT;
-    uint16_t row_tokens[ATTEND_ROWS_MAX];
+    uint16_t row_tokens[ATTEND_ROWS_MAX], row_first[ATTEND_ROWS_MAX];
     uint32_t t0 = item->chunk * ATTEND_CHUNK;
-    for (uint32_t r = 0; r < tile->n_rows; r++)
-        row_tokens[r] =
-            (uint16_t)(work->visible[r] <= t0 ? 0 : least(work->visible[r] - t0, ATTEND_CHUNK));
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        uint32_t first = work->token_first[r] <= t0 ? 0 : work->token_first[r] - t0;
+        bool sees = work->token_end[r] > t0 && first < ATTEND_CHUNK;
+        row_first[r] = (uint16_t)(sees ? first : 0);
+        row_tokens[r] = (uint16_t)(sees ? least(work->token_end[r] - t0, ATTEND_CHUNK) : 0);
+    }
     struct attention_partial to = partial_for(work, item);
     plan->chunk(&(struct attend_tile){
         .n_rows = tile->n_rows,
@@ -173,6 +203,7 @@ static void run_item(struct work *work, const struct item *item)
         .q = work->space.q,
         .n_tokens = item->n_tokens,
         .row_tokens = row_tokens,
+        .row_first = row_first,
         .k_units = item->k,
         .v_units = item->v,
         .k_ahead = item->k + ahead,
@@ -185,9 +216,10 @@ static void run_item(struct work *work, const struct item *item)
     });
     if (!work->is_begun_here)
         return;
-    for (uint32_t r = 0; r < tile->n_rows && item->chunk > 0; r++)
+    for (uint32_t r = 0; r < tile->n_rows && item->chunk > tile->chunk_first; r++)
         if (row_tokens[r] > 0)
-            merge_row(plan, &work->space.state, &to, r);
+            merge_row(plan, &work->space.state, &to, r,
+                      item->chunk == work->token_first[r] / ATTEND_CHUNK);
     for (uint32_t r = 0; r < tile->n_rows && item->chunk + 1 == tile->n_chunks; r++)
         finish_row(plan, &work->space.state, r, work->head_row[r], work->out);
 }
@@ -238,17 +270,20 @@ static void merge_cut_row(const struct attention_plan *plan, uint32_t first, uin
     const struct attention_sequence *s = &plan->sequences[tile->sequence];
     uint32_t pair = tile->pair_first + r;
     uint32_t row = pair / group->n_heads;
-    uint32_t visible = s->first_position + row + 1;
+    uint32_t token_end = s->first_position + row + 1;
+    uint32_t chunk_first = attention_token_first(plan, s->first_position + row) / ATTEND_CHUNK;
     struct attention_partial state = attention_space_of(plan, first - 1).state;
     uint32_t tid = first;
     for (uint32_t chunk = plan->cuts[first].chunk;
-         chunk < tile->n_chunks && chunk * ATTEND_CHUNK < visible; chunk++) {
+         chunk < tile->n_chunks && chunk * ATTEND_CHUNK < token_end; chunk++) {
+        if (chunk < chunk_first)
+            continue;
         while (plan->cuts[tid + 1].tile == plan->cuts[first].tile &&
                chunk >= plan->cuts[tid + 1].chunk)
             tid++;
         struct attention_partial partial =
             attention_partial_at(plan, tid, chunk - plan->cuts[tid].chunk);
-        merge_row(plan, &state, &partial, r);
+        merge_row(plan, &state, &partial, r, chunk == chunk_first);
     }
     size_t head_row = (size_t)(s->row_first + row) * plan->n_query_heads +
                       plan->heads[group->first + pair % group->n_heads];

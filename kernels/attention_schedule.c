@@ -1,7 +1,8 @@
 /* attention_schedule.c: cuts a step's query rows into tiles and deals their chunks to the threads.
  *
  * HOW     Tiles stand group by group and, within a group, sequence by sequence: with head-major
- *         memory that is the order of the addresses. A tile's chunks are its items. Each thread
+ *         memory that is the order of the addresses. A tile's chunks are its items, but for those
+ *         behind the windows of all its rows, which nobody is given. Each thread
  *         gets one stretch of the list of all items, cut where the running cost comes nearest to an
  *         equal share; a cut may fall inside a tile, never inside a chunk.
  * ALWAYS  (1) The cuts rise, from the first item to the end.  deal
@@ -27,21 +28,30 @@ static uint64_t tile_token_cost(const struct attention_tile *tile)
 
 static uint64_t tile_cost(const struct attention_tile *tile)
 {
-    return ((uint64_t)tile->n_tokens + TILE_WEIGHT_TOKENS) * tile_token_cost(tile);
+    uint64_t tokens = tile->n_tokens - tile->token_first;
+    return (tokens + TILE_WEIGHT_TOKENS) * tile_token_cost(tile);
 }
 
 static void check_sequence(const struct attention_plan *plan, const struct attention_sequence *s)
 {
     ASSERT(s->n_rows <= plan->rows_max && s->row_first <= plan->rows_max - s->n_rows);
-    ASSERT(s->first_page == 0); /* no window yet */
     ASSERT(s->n_rows <= plan->context_max && s->first_position <= plan->context_max - s->n_rows);
-    uint64_t pages = 0;
+    ASSERT(s->first_page <= attention_token_first(plan, s->first_position) / PAGE_TOKENS);
+    uint64_t pages = s->first_page;
     uint64_t needed = ((uint64_t)s->first_position + s->n_rows + PAGE_TOKENS - 1) / PAGE_TOKENS;
     for (uint32_t i = 0; i < s->n_runs && pages < needed; i++) {
         ASSERT(s->runs[i].n_pages > 0);
         pages += s->runs[i].n_pages;
     }
     ASSERT(pages >= needed);
+}
+
+static struct page_cursor cursor_at(const struct attention_sequence *s, uint32_t page)
+{
+    struct page_cursor at = {0, page - s->first_page};
+    while (at.page >= s->runs[at.run].n_pages)
+        at.page -= s->runs[at.run++].n_pages;
+    return at;
 }
 
 /* Cuts the pairs of one group and one sequence evenly into as few tiles as hold them. */
@@ -56,23 +66,20 @@ static void add_tiles(struct attention_plan *plan, uint32_t group, uint32_t sequ
         uint64_t first = pairs * i / n;
         uint64_t end = pairs * (i + 1) / n;
         uint32_t n_tokens = s->first_position + (uint32_t)((end - 1) / n_heads) + 1;
+        uint32_t token_first =
+            attention_token_first(plan, s->first_position + (uint32_t)(first / n_heads));
         plan->tiles[plan->n_tiles++] = (struct attention_tile){
             .sequence = sequence,
             .pair_first = (uint32_t)first,
+            .token_first = token_first,
             .n_tokens = n_tokens,
+            .chunk_first = token_first / ATTEND_CHUNK,
             .n_chunks = (n_tokens + ATTEND_CHUNK - 1) / ATTEND_CHUNK,
+            .at = cursor_at(s, token_first / PAGE_TOKENS),
             .group = (uint16_t)group,
             .n_rows = (uint16_t)(end - first),
         };
     }
-}
-
-static struct page_cursor cursor_at(const struct attention_sequence *s, uint32_t page)
-{
-    struct page_cursor at = {0, page};
-    while (at.page >= s->runs[at.run].n_pages)
-        at.page -= s->runs[at.run++].n_pages;
-    return at;
 }
 
 /* The item boundary nearest to offset cost units into the tile; it may be the end of the tile. */
@@ -80,13 +87,16 @@ static struct attention_cut cut_in(const struct attention_plan *plan, uint32_t t
 {
     const struct attention_tile *tile = &plan->tiles[t];
     uint64_t chunk_cost = ATTEND_CHUNK * tile_token_cost(tile);
-    uint64_t chunk = (offset + chunk_cost / 2) / chunk_cost;
+    uint64_t chunk =
+        (tile->token_first * tile_token_cost(tile) + offset + chunk_cost / 2) / chunk_cost;
     if (chunk >= tile->n_chunks)
         return (struct attention_cut){.tile = t + 1};
-    struct attention_cut cut = {.tile = t, .chunk = (uint32_t)chunk};
-    if (chunk > 0)
+    struct attention_cut cut = {.tile = t};
+    if (chunk > tile->chunk_first) {
+        cut.chunk = (uint32_t)chunk;
         cut.at = cursor_at(&plan->sequences[tile->sequence],
                            (uint32_t)chunk * (ATTEND_CHUNK / PAGE_TOKENS));
+    }
     return cut;
 }
 

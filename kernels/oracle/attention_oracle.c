@@ -17,7 +17,8 @@ enum { AHEAD_MAX = 2 * ATTEND_STEP_MAX / ATTEND_UNIT, ADDRESSES = ATTEND_CHUNK_U
 struct source {
     const struct oracle_attention *pages; /* NULL: a copy */
     const char *base;
-    size_t stride; /* of a copy's units */
+    size_t stride;      /* of a copy's units */
+    uint32_t unit_first; /* those before it lie behind every row's window */
     uint32_t n_units;
 };
 
@@ -43,6 +44,7 @@ static uint32_t units_of(uint32_t n_tokens)
 static uint32_t physical_page(const struct attention_sequence *s, uint32_t page)
 {
     const struct page_run *run = s->runs;
+    page -= s->first_page;
     while (page >= run->n_pages)
         page -= run++->n_pages;
     return run->first_page + page;
@@ -50,13 +52,24 @@ static uint32_t physical_page(const struct attention_sequence *s, uint32_t page)
 
 static const char *unit_address(const struct source *source, uint32_t u)
 {
-    u = u < source->n_units ? u : source->n_units - 1;
+    u = u < source->unit_first ? source->unit_first : u < source->n_units ? u : source->n_units - 1;
     if (source->pages == NULL)
         return source->base + u * source->stride;
     const struct kv_layer *layer = source->pages->layer;
     return source->base +
            physical_page(source->pages->sequence, u / PAGE_UNITS) * layer->page_stride +
            u % PAGE_UNITS * layer->unit_stride;
+}
+
+/* The first token that a row at a position sees. */
+static uint32_t token_first(const struct attention_shape *shape, uint32_t position)
+{
+    return shape->window == 0 || position < shape->window ? 0 : position - shape->window + 1;
+}
+
+static uint32_t unit_first(const struct oracle_attention *o)
+{
+    return token_first(o->shape, o->sequence->first_position) / ATTEND_UNIT;
 }
 
 static struct head_sources sources_in_pages(const struct oracle_attention *o, uint32_t head,
@@ -66,21 +79,23 @@ static struct head_sources sources_in_pages(const struct oracle_attention *o, ui
     const char *k = layer->base + o->shape->query_to_k_head[head] * layer->head_stride;
     const char *v =
         layer->base + o->shape->query_to_v_head[head] * layer->head_stride + layer->v_offset;
-    return (struct head_sources){{o, k, 0, n_units}, {o, v, 0, n_units}};
+    uint32_t first = unit_first(o);
+    return (struct head_sources){{o, k, 0, first, n_units}, {o, v, 0, first, n_units}};
 }
 
 static struct head_sources sources_in_copy(const struct oracle_attention *o, const char *copy,
                                            uint32_t n_units)
 {
     size_t stride = unit_bytes(o->shape);
-    return (struct head_sources){{NULL, copy, stride, n_units},
-                                 {NULL, copy + k_bytes(o->shape), stride, n_units}};
+    uint32_t first = unit_first(o);
+    return (struct head_sources){{NULL, copy, stride, first, n_units},
+                                 {NULL, copy + k_bytes(o->shape), stride, first, n_units}};
 }
 
-/* One chunk of one row into m, l and acc. */
+/* One chunk of one row, which sees its tokens first..n_tokens-1, into m, l and acc. */
 static void attend_chunk(const struct oracle_attention *o, const struct head_sources *from,
-                         const float *q, uint32_t chunk, uint32_t n_tokens, float *m, float *l,
-                         float *acc)
+                         const float *q, uint32_t chunk, uint32_t first, uint32_t n_tokens,
+                         float *m, float *l, float *acc)
 {
     const void *k[ADDRESSES], *v[ADDRESSES];
     uint32_t ahead = attend_step_tokens(o->shape->d_qk, o->shape->d_v) / ATTEND_UNIT;
@@ -88,7 +103,7 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
         k[i] = unit_address(&from->k, chunk * ATTEND_CHUNK_UNITS + i);
         v[i] = unit_address(&from->v, chunk * ATTEND_CHUNK_UNITS + i);
     }
-    uint16_t row_tokens = (uint16_t)n_tokens;
+    uint16_t row_tokens = (uint16_t)n_tokens, row_first = (uint16_t)first;
     o->kernels->chunk[o->shape->type](&(struct attend_tile){
         .n_rows = 1,
         .d_qk = o->shape->d_qk,
@@ -96,6 +111,7 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
         .q = q,
         .n_tokens = n_tokens,
         .row_tokens = &row_tokens,
+        .row_first = &row_first,
         .k_units = k,
         .v_units = v,
         .k_ahead = k + ahead,
@@ -108,22 +124,24 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
     });
 }
 
-/* One row of one query head, which sees n_tokens. */
+/* The row at a position, of one query head. */
 static void attend_row(const struct oracle_attention *o, const struct head_sources *from,
-                       uint32_t n_tokens, const float *q, float *out)
+                       uint32_t position, const float *q, float *out)
 {
+    uint32_t first = token_first(o->shape, position), n_tokens = position + 1;
+    uint32_t chunk_first = first / ATTEND_CHUNK;
     float scaled[ATTEND_Q_STRIDE];
     float acc[ATTEND_WIDTH_MAX], acc2[ATTEND_WIDTH_MAX];
     float m, l, m2, l2;
     for (uint32_t i = 0; i < o->shape->d_qk; i++)
         scaled[i] = q[i] * o->shape->scale;
-    for (uint32_t chunk = 0; chunk * ATTEND_CHUNK < n_tokens; chunk++) {
+    for (uint32_t chunk = chunk_first; chunk * ATTEND_CHUNK < n_tokens; chunk++) {
         uint32_t left = n_tokens - chunk * ATTEND_CHUNK;
         uint32_t n = left < ATTEND_CHUNK ? left : ATTEND_CHUNK;
-        if (chunk == 0) {
-            attend_chunk(o, from, scaled, chunk, n, &m, &l, acc);
+        if (chunk == chunk_first) {
+            attend_chunk(o, from, scaled, chunk, first % ATTEND_CHUNK, n, &m, &l, acc);
         } else {
-            attend_chunk(o, from, scaled, chunk, n, &m2, &l2, acc2);
+            attend_chunk(o, from, scaled, chunk, 0, n, &m2, &l2, acc2);
             o->kernels->merge(o->shape->d_v, &m, &l, acc, m2, l2, acc2);
         }
     }
@@ -136,7 +154,7 @@ static void attend_rows(const struct oracle_attention *o, const struct head_sour
     const struct attention_sequence *s = o->sequence;
     for (uint32_t r = 0; r < s->n_rows; r++) {
         size_t head_row = (size_t)(s->row_first + r) * o->shape->n_query_heads + head;
-        attend_row(o, from, s->first_position + r + 1, o->q + head_row * o->shape->d_qk,
+        attend_row(o, from, s->first_position + r, o->q + head_row * o->shape->d_qk,
                    o->out + head_row * o->shape->d_v);
     }
 }
@@ -162,8 +180,8 @@ void oracle_repeat(const struct oracle_attention *o, uint32_t head_first, uint32
     size_t bytes = unit_bytes(o->shape);
     for (uint32_t head = head_first; head < head_end; head++) {
         struct head_sources pages = sources_in_pages(o, head, n_units);
-        char *to = copy + head * n_units * bytes;
-        for (uint32_t u = 0; u < n_units; u++, to += bytes) {
+        char *to = copy + (head * n_units + unit_first(o)) * bytes;
+        for (uint32_t u = unit_first(o); u < n_units; u++, to += bytes) {
             memcpy(to, unit_address(&pages.k, u), k_bytes(o->shape));
             memcpy(to + k_bytes(o->shape), unit_address(&pages.v, u), bytes - k_bytes(o->shape));
         }

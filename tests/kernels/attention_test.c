@@ -14,39 +14,13 @@
 #include "kernels/half.h"
 #include "kernels/oracle/plain_oracle.h"
 #include "kernels/workers.h"
-#include "tests/kernels/paged_kv.h"
+#include "tests/kernels/attention_ways.h"
 #include "tests/support/guard.h"
 #include "tests/support/noise.h"
 #include "tests/support/seed.h"
 #include "tests/support/suite_run.h"
 
 enum { CANARY = 64, WORLDS = 24, TILES = 150 };
-
-static bool pick_isa(int isa, struct kernels *ret_kernels)
-{
-    if ((isa_available() >> isa & 1u) == 0)
-        return false;
-    kernels_pick((2u << isa) - 1, ret_kernels);
-    return true;
-}
-
-static const struct kernels *scalar_kernels(void)
-{
-    static struct kernels kernels;
-    kernels_pick(1u << ISA_SCALAR, &kernels);
-    return &kernels;
-}
-
-/* Equal to the bit, but for the payload of a NaN. */
-static void require_same(const float *a, const float *b, size_t n, const char *what)
-{
-    if (memcmp(a, b, n * sizeof *a) == 0)
-        return;
-    for (size_t i = 0; i < n; i++)
-        ck_assert_msg(float_bits(a[i]) == float_bits(b[i]) || (isnan(a[i]) && isnan(b[i])),
-                      "%s: element %zu of %zu is %a in one and %a in the other", what, i, n,
-                      (double)a[i], (double)b[i]);
-}
 
 static float *new_floats(size_t n)
 {
@@ -63,7 +37,7 @@ struct leaf {
     char *k, *v;
     size_t k_bytes, v_bytes;
     const void *k_units[ATTEND_CHUNK_UNITS], *v_units[ATTEND_CHUNK_UNITS];
-    uint16_t row_tokens[ATTEND_ROWS_MAX];
+    uint16_t row_tokens[ATTEND_ROWS_MAX], row_first[ATTEND_ROWS_MAX];
     float *q;
     size_t q_bytes;
 };
@@ -87,6 +61,13 @@ static void random_rows(struct leaf *leaf, uint64_t *seed)
         leaf->row_tokens[r] = (uint16_t)(behind < t->n_tokens ? t->n_tokens - behind : 0);
     }
     leaf->row_tokens[noise_below(seed, t->n_rows)] = (uint16_t)t->n_tokens;
+    uint32_t window = 1 + noise_below(seed, ATTEND_CHUNK);
+    for (uint32_t r = 0; r < t->n_rows; r++) {
+        uint32_t seen = kind == 1 ? window : 1 + noise_below(seed, ATTEND_CHUNK);
+        leaf->row_first[r] =
+            (uint16_t)(leaf->row_tokens[r] < seen ? 0 : leaf->row_tokens[r] - seen);
+    }
+    t->row_first = noise_below(seed, 2) == 0 ? NULL : leaf->row_first;
 }
 
 static void store_value(enum kv_type type, char *part, size_t i, float x)
@@ -196,6 +177,7 @@ START_TEST(a_row_is_the_same_bits_in_any_tile)
             one.tile.n_rows = 1;
             one.tile.q += r * ATTEND_Q_STRIDE;
             one.tile.row_tokens += r;
+            one.tile.row_first = one.tile.row_first == NULL ? NULL : one.tile.row_first + r;
             one.tile.n_tokens = leaf.row_tokens[r];
             if (one.tile.n_tokens == 0)
                 continue;
@@ -318,73 +300,16 @@ static struct paged_spec random_spec(uint64_t *seed)
     return s;
 }
 
-static void require_all_ways_agree(const struct paged_kv *p, const struct kernels *kernels,
-                                   const float *expected)
-{
-    size_t n = paged_kv_out_bytes(p) / sizeof(float);
-    float *found = guard_alloc(n * sizeof *found);
-    for (uint32_t threads = 1; threads <= 3; threads++) {
-        memset(found, 0xff, n * sizeof *found);
-        paged_kv_grouped(p, kernels, threads, found);
-        require_same(found, expected, n, "grouped");
-    }
-    memset(found, 0xff, n * sizeof *found);
-    paged_kv_owner_map(p, kernels, found);
-    require_same(found, expected, n, "owner map");
-    memset(found, 0xff, n * sizeof *found);
-    paged_kv_repeat(p, kernels, found);
-    require_same(found, expected, n, "repeat");
-    for (uint32_t rows = 1; rows < 20; rows += 1 + rows) {
-        memset(found, 0xff, n * sizeof *found);
-        paged_kv_stepwise(p, kernels, 1 + rows % 3, rows, found);
-        require_same(found, expected, n, "stepwise");
-    }
-    guard_free(found, n * sizeof *found);
-}
-
 START_TEST(all_ways_on_all_sets_agree)
 {
     uint64_t seed = test_seed() + 100 + (uint64_t)_i;
     struct paged_spec spec = random_spec(&seed);
     struct paged_kv p;
-    struct kernels kernels;
     paged_kv_init(&p, &spec, &seed);
-    float *expected = new_floats(paged_kv_out_bytes(&p) / sizeof(float));
-    paged_kv_grouped(&p, scalar_kernels(), 1, expected);
-    for (size_t i = 0; i < paged_kv_out_bytes(&p) / sizeof(float); i++)
-        ck_assert(isfinite(expected[i]));
-    for (int isa = 0; isa < ISA_COUNT; isa++)
-        if (pick_isa(isa, &kernels))
-            require_all_ways_agree(&p, &kernels, expected);
-    mem_free(expected);
+    require_all_ways_agree(&p);
     paged_kv_release(&p);
 }
 END_TEST
-
-/* Root mean square of the difference over that of the reference. */
-static double relative_error(const float *found, const double *expected, size_t n)
-{
-    double difference = 0, size = 0;
-    for (size_t i = 0; i < n; i++) {
-        difference += ((double)found[i] - expected[i]) * ((double)found[i] - expected[i]);
-        size += expected[i] * expected[i];
-    }
-    return sqrt(difference / size);
-}
-
-static double error_of(const struct paged_kv *p, const struct kernels *kernels)
-{
-    size_t n = paged_kv_out_bytes(p) / sizeof(float);
-    float *found = new_floats(n);
-    double *expected = mem_zalloc(n, sizeof *expected);
-    ck_assert_ptr_nonnull(expected);
-    paged_kv_grouped(p, kernels, 2, found);
-    paged_kv_reference(p, expected);
-    double error = relative_error(found, expected, n);
-    mem_free(expected);
-    mem_free(found);
-    return error;
-}
 
 START_TEST(scalar_is_close_to_double)
 {
@@ -392,7 +317,7 @@ START_TEST(scalar_is_close_to_double)
     struct paged_spec spec = random_spec(&seed);
     struct paged_kv p;
     paged_kv_init(&p, &spec, &seed);
-    double error = error_of(&p, scalar_kernels());
+    double error = paged_kv_error(&p, scalar_kernels());
     ck_assert_msg(error < 2e-6, "relative error %g", error);
     paged_kv_release(&p);
 }
@@ -417,7 +342,7 @@ START_TEST(diffuse_attention_keeps_its_precision)
     paged_kv_init(&p, &spec, &seed);
     for (int isa = 0; isa < ISA_COUNT; isa++)
         if (pick_isa(isa, &kernels)) {
-            double error = error_of(&p, &kernels);
+            double error = paged_kv_error(&p, &kernels);
             ck_assert_msg(error < 1e-5, "%s: relative error %g", isa_name(kernels.isa), error);
         }
     paged_kv_release(&p);
@@ -425,17 +350,6 @@ START_TEST(diffuse_attention_keeps_its_precision)
 END_TEST
 
 /* ---- what must not be touched ---- */
-
-static void plant(struct paged_kv *p, uint32_t token, float k_value, float v_value)
-{
-    float k[ATTEND_WIDTH_MAX], v[ATTEND_WIDTH_MAX];
-    for (uint32_t i = 0; i < ATTEND_WIDTH_MAX; i++) {
-        k[i] = k_value;
-        v[i] = v_value;
-    }
-    for (uint32_t h = 0; h < p->spec.n_kv_heads; h++)
-        paged_kv_store(p, 0, token, h, k, v);
-}
 
 /* Rows before the token keep their bits; the others cannot be finite. */
 static void require_confined(const struct paged_kv *p, const float *before, const float *after,
@@ -476,7 +390,7 @@ START_TEST(infinities_of_later_tokens_reach_no_earlier_row)
         float *before = new_floats(n), *after = new_floats(n);
         uint32_t token = 231 + noise_below(&seed, 69);
         paged_kv_grouped(&p, &kernels, 2, before);
-        plant(&p, token, poison[_i][0], poison[_i][1]);
+        paged_kv_plant(&p, token, poison[_i][0], poison[_i][1]);
         paged_kv_grouped(&p, &kernels, 2, after);
         require_confined(&p, before, after, token);
         mem_free(before);
@@ -504,7 +418,7 @@ START_TEST(an_empty_chunk_is_not_merged)
     kernels_pick(UINT32_MAX, &kernels);
     paged_kv_init(&p, &spec, &seed);
     for (uint32_t t = 0; t < 262; t++)
-        plant(&p, t, t == 0 ? 1 : 0, t == 0 ? 0 : -0x1p-149f);
+        paged_kv_plant(&p, t, t == 0 ? 1 : 0, t == 0 ? 0 : -0x1p-149f);
     for (size_t i = 0; i < p.q_bytes / sizeof(float); i++)
         p.q[i] = 1;
     float whole[12 * 2 * 16], single[12 * 2 * 16];

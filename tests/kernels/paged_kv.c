@@ -25,9 +25,21 @@ static uint32_t tokens_of(const struct paged_kv *p, uint32_t sequence)
     return p->spec.first[sequence] + p->spec.rows[sequence];
 }
 
+uint32_t paged_kv_token_first(const struct paged_kv *p, uint32_t position)
+{
+    uint32_t window = p->spec.window;
+    return window == 0 || position < window ? 0 : position - window + 1;
+}
+
+/* The first page that a row of the sequence sees. */
+static uint32_t first_page_of(const struct paged_kv *p, uint32_t sequence)
+{
+    return paged_kv_token_first(p, p->spec.first[sequence]) / PAGE_TOKENS;
+}
+
 static uint32_t pages_of(const struct paged_kv *p, uint32_t sequence)
 {
-    return (tokens_of(p, sequence) + PAGE_TOKENS - 1) / PAGE_TOKENS;
+    return (tokens_of(p, sequence) + PAGE_TOKENS - 1) / PAGE_TOKENS - first_page_of(p, sequence);
 }
 
 static void take_memory(struct paged_kv *p, uint32_t n_pages)
@@ -76,6 +88,7 @@ static void deal_pages(struct paged_kv *p, uint32_t n_pages, uint64_t *seed)
     uint32_t row = 0;
     for (uint32_t i = 0; i < p->spec.n_sequences; i++) {
         p->sequences[i] = (struct attention_sequence){.runs = runs,
+                                                      .first_page = first_page_of(p, i),
                                                       .first_position = p->spec.first[i],
                                                       .n_rows = p->spec.rows[i],
                                                       .row_first = row};
@@ -98,7 +111,7 @@ static void deal_pages(struct paged_kv *p, uint32_t n_pages, uint64_t *seed)
 static char *unit_of(const struct paged_kv *p, uint32_t sequence, uint32_t token, uint32_t kv_head)
 {
     const struct page_run *run = p->sequences[sequence].runs;
-    uint32_t page = token / PAGE_TOKENS;
+    uint32_t page = token / PAGE_TOKENS - p->sequences[sequence].first_page;
     while (page >= run->n_pages)
         page -= run++->n_pages;
     return p->memory + kv_head * p->layer.head_stride +
@@ -131,7 +144,7 @@ static void fill(struct paged_kv *p, uint64_t *seed)
         ck_assert(p->k[i] != NULL && p->v[i] != NULL);
         noise_fill(p->k[i], n * s->d_qk, -1.5, 1.5, seed);
         noise_fill(p->v[i], n * s->d_v, (double)s->v_mean - 1, (double)s->v_mean + 1, seed);
-        for (uint32_t t = 0; t < tokens_of(p, i); t++)
+        for (uint32_t t = first_page_of(p, i) * PAGE_TOKENS; t < tokens_of(p, i); t++)
             for (uint32_t h = 0; h < s->n_kv_heads; h++) {
                 size_t at = (size_t)t * s->n_kv_heads + h;
                 paged_kv_store(p, i, t, h, p->k[i] + at * s->d_qk, p->v[i] + at * s->d_v);
@@ -171,6 +184,7 @@ struct attention_shape paged_kv_shape(const struct paged_kv *p, uint32_t n_threa
         .n_kv_heads = p->spec.n_kv_heads,
         .d_qk = p->spec.d_qk,
         .d_v = p->spec.d_v,
+        .window = p->spec.window,
         .type = p->spec.type,
         .scale = 1 / sqrtf((float)p->spec.d_qk),
         .query_to_k_head = p->spec.k_owner,
@@ -280,14 +294,15 @@ static double rounded(enum kv_type type, float x)
     return (double)(type == KV_F16 ? half_to_float(half_from_float(x)) : x);
 }
 
-static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t n_tokens,
+static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t position,
                           uint32_t head, const float *q, double *out)
 {
+    uint32_t n_tokens = position + 1, first = paged_kv_token_first(p, position);
     const struct paged_spec *s = &p->spec;
     double *weight = mem_zalloc(n_tokens, sizeof *weight);
     ck_assert_ptr_nonnull(weight);
     double top = -INFINITY, sum = 0;
-    for (uint32_t t = 0; t < n_tokens; t++) {
+    for (uint32_t t = first; t < n_tokens; t++) {
         const float *k = p->k[sequence] + ((size_t)t * s->n_kv_heads + s->k_owner[head]) * s->d_qk;
         for (uint32_t i = 0; i < s->d_qk; i++)
             weight[t] += (double)q[i] * rounded(s->type, k[i]);
@@ -295,7 +310,7 @@ static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t 
         top = fmax(top, weight[t]);
     }
     memset(out, 0, s->d_v * sizeof *out);
-    for (uint32_t t = 0; t < n_tokens; t++) {
+    for (uint32_t t = first; t < n_tokens; t++) {
         const float *v = p->v[sequence] + ((size_t)t * s->n_kv_heads + s->v_owner[head]) * s->d_v;
         double w = exp(weight[t] - top);
         sum += w;
@@ -313,7 +328,43 @@ void paged_kv_reference(const struct paged_kv *p, double *out)
         for (uint32_t r = 0; r < p->sequences[i].n_rows; r++)
             for (uint32_t h = 0; h < p->spec.n_query_heads; h++) {
                 size_t at = (size_t)(p->sequences[i].row_first + r) * p->spec.n_query_heads + h;
-                reference_row(p, i, p->spec.first[i] + r + 1, h, p->q + at * p->spec.d_qk,
+                reference_row(p, i, p->spec.first[i] + r, h, p->q + at * p->spec.d_qk,
                               out + at * p->spec.d_v);
             }
+}
+
+/* Root mean square of the difference over that of the reference. */
+static double relative_error(const float *found, const double *expected, size_t n)
+{
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        difference += ((double)found[i] - expected[i]) * ((double)found[i] - expected[i]);
+        size += expected[i] * expected[i];
+    }
+    return sqrt(difference / size);
+}
+
+double paged_kv_error(const struct paged_kv *p, const struct kernels *kernels)
+{
+    size_t n = paged_kv_out_bytes(p) / sizeof(float);
+    float *found = mem_zalloc(n, sizeof *found);
+    double *expected = mem_zalloc(n, sizeof *expected);
+    ck_assert(found != NULL && expected != NULL);
+    paged_kv_grouped(p, kernels, 2, found);
+    paged_kv_reference(p, expected);
+    double error = relative_error(found, expected, n);
+    mem_free(expected);
+    mem_free(found);
+    return error;
+}
+
+void paged_kv_plant(struct paged_kv *p, uint32_t token, float k_value, float v_value)
+{
+    float k[ATTEND_WIDTH_MAX], v[ATTEND_WIDTH_MAX];
+    for (uint32_t i = 0; i < ATTEND_WIDTH_MAX; i++) {
+        k[i] = k_value;
+        v[i] = v_value;
+    }
+    for (uint32_t h = 0; h < p->spec.n_kv_heads; h++)
+        paged_kv_store(p, 0, token, h, k, v);
 }

@@ -9,12 +9,13 @@
 
 #include "kernels/kernel.h"
 
-enum { PAGED_SEQUENCES_MAX = 40, PAGED_HEADS_MAX = 32 };
+enum { PAGED_SEQUENCES_MAX = 40, PAGED_HEADS_MAX = 64, PAGED_TYPES = 2 };
 
 /* What to make. A sequence holds first + rows tokens, and queries for the last rows of them. */
 struct paged_spec {
     uint32_t n_query_heads, n_kv_heads;
     uint32_t d_qk, d_v;
+    uint32_t window; /* 0: all. Pages behind every row's window are given back: NaN in all of them */
     enum kv_type type;
     uint16_t k_owner[PAGED_HEADS_MAX];
     uint16_t v_owner[PAGED_HEADS_MAX];
@@ -39,6 +40,9 @@ struct paged_kv {
     float *v[PAGED_SEQUENCES_MAX];
 };
 
+/* The first token that a row at a position sees. */
+uint32_t paged_kv_token_first(const struct paged_kv *p, uint32_t position);
+
 void paged_kv_init(struct paged_kv *p, const struct paged_spec *spec, uint64_t *seed);
 void paged_kv_release(struct paged_kv *p);
 /* Stores a token's K and V of one head, by the scalar kernel. */
@@ -59,5 +63,10 @@ void paged_kv_owner_map(const struct paged_kv *p, const struct kernels *kernels,
 void paged_kv_repeat(const struct paged_kv *p, const struct kernels *kernels, float *out);
 /* By double arithmetic over the rounded K and V. */
 void paged_kv_reference(const struct paged_kv *p, double *out);
+/* How far the grouped path is from that: root mean square of the difference over that of the
+ * reference. */
+double paged_kv_error(const struct paged_kv *p, const struct kernels *kernels);
+/* Stores a token of the first sequence whose K and V have one value each, in all K/V heads. */
+void paged_kv_plant(struct paged_kv *p, uint32_t token, float k_value, float v_value);
 
 #endif
