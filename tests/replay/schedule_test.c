@@ -31,8 +31,9 @@ struct field {
     const struct gguf *gguf;
     uint32_t vocab;
     const char *isa;
+    const char *cache_type;
     uint32_t pool_blocks_least; /* what the longest request needs */
-    uint64_t block_bytes;
+    uint64_t block_bytes;       /* of 64 tokens in every layer */
     struct rig_spec specs[SPECS];
     struct rig_outcome alone[SPECS];
     uint32_t *ids;
@@ -83,6 +84,7 @@ static struct engine_options base_options(const struct field *f)
 {
     struct engine_options o = rig_options();
     o.isa = f->isa;
+    o.cache_type = f->cache_type;
     return o;
 }
 
@@ -94,8 +96,9 @@ static void answer_alone(struct field *f)
     struct rig *rig = rig_new(f->gguf, &o);
     const struct engine_parts *p = rig_parts(rig);
     const struct graph *g = p->model->graph;
-    f->block_bytes =
-        (uint64_t)cache_memory(p->cache, 0).page_bytes * g->layers[0].n_k_heads * g->n_layers;
+    for (uint32_t i = 0; i < g->n_groups; i++)
+        f->block_bytes += (uint64_t)cache_memory(p->cache, i).page_bytes * g->groups[i].n_heads *
+                          g->groups[i].n_layers;
     f->pool_blocks_least = cache_blocks_for(PROMPT_MAX + ANSWER_MAX + 1);
     for (uint32_t i = 0; i < SPECS; i++) {
         rig_submit(rig, &f->specs[i], &f->alone[i]);
@@ -164,8 +167,8 @@ static void run_schedule(struct field *f, uint64_t seed)
     }
     for (uint32_t i = 0; i < n; i++) {
         char what[96];
-        snprintf(what, sizeof what, "schedule %" PRIu64 " (%s), request %u", seed, f->isa,
-                 which[i]);
+        snprintf(what, sizeof what, "schedule %" PRIu64 " (%s, %s), request %u", seed, f->isa,
+                 f->cache_type, which[i]);
         rig_outcome_check_equal(&f->alone[which[i]], &got[i], what);
         rig_outcome_release(&got[i]);
     }
@@ -182,9 +185,10 @@ static void field_release(struct field *f)
     mem_free(f->ids);
 }
 
-static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char *isa, uint32_t n)
+static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char *isa,
+                            const char *cache_type, uint32_t n)
 {
-    struct field f = {.gguf = gguf, .vocab = vocab, .isa = isa};
+    struct field f = {.gguf = gguf, .vocab = vocab, .isa = isa, .cache_type = cache_type};
     uint64_t seed = test_seed();
     f.random = seed;
     make_specs(&f);
@@ -192,10 +196,10 @@ static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char 
     for (uint32_t i = 0; i < n; i++)
         run_schedule(&f, seed + i + 1);
     const struct coverage *c = &f.coverage;
-    printf("%s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64
+    printf("%s, %s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64
            " copied, %" PRIu64 " preemptions, %" PRIu64 " recomputed, %" PRIu64
            " requests over several chunks\n",
-           isa, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed,
+           isa, cache_type, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed,
            c->long_rows);
     ck_assert_uint_gt(c->hits, 0);
     ck_assert_uint_gt(c->long_rows, 0);
@@ -224,18 +228,24 @@ static uint32_t count(uint32_t usual, uint32_t full)
     return (is_full ? full : usual) / SANITIZED_SHARE;
 }
 
+static void check_model(const struct small_model *model, const char *isa, const char *cache_type,
+                        uint32_t n)
+{
+    size_t len;
+    char *bytes = small_model_bytes(model, &len);
+    struct gguf *gguf;
+    struct why why = {0};
+    ck_assert_msg(gguf_parse(bytes, len, &gguf, &why) == OK, "%s", why.text);
+    check_schedules(gguf, model->vocab, isa, cache_type, n);
+    gguf_free(&gguf);
+    mem_free(bytes);
+}
+
 static void check_small(const char *isa, uint32_t type, uint32_t n)
 {
     struct small_model model = small_model_default();
     model.type = type;
-    size_t len;
-    char *bytes = small_model_bytes(&model, &len);
-    struct gguf *gguf;
-    struct why why = {0};
-    ck_assert_msg(gguf_parse(bytes, len, &gguf, &why) == OK, "%s", why.text);
-    check_schedules(gguf, model.vocab, isa, n);
-    gguf_free(&gguf);
-    mem_free(bytes);
+    check_model(&model, isa, "f16", n);
 }
 
 static const char *best_isa(void)
@@ -245,7 +255,122 @@ static const char *best_isa(void)
     return isa_name(kernels.isa);
 }
 
-enum { GGML_F16 = 1, GGML_Q4_1 = 3 };
+enum { GGML_F32 = 0, GGML_F16 = 1, GGML_Q4_1 = 3, GGML_Q8_0 = 8 };
+
+/* Every arrangement of heads that a checkpoint may have, each with another weight and K/V type. */
+static const uint32_t uneven_heads[] = {1, 4, 2, 4}, odd_k_map[] = {2, 0, 2, 1, 2, 2},
+                      odd_v_map[] = {0, 1, 1, 2, 0, 0},
+                      layer_maps[] = {0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1};
+static const struct arrangement {
+    const char *name;
+    const char *cache_type;
+    struct small_model model;
+} arrangements[] = {
+    {"qwen",
+     "f16",
+     {.architecture = "qwen2",
+      .layers = 2,
+      .heads = 14,
+      .kv_heads = 2,
+      .d_qk = 16,
+      .d_v = 16,
+      .type = GGML_Q8_0,
+      .has_output = true}},
+    {"exaone",
+     "f32",
+     {.architecture = "exaone4",
+      .layers = 2,
+      .heads = 8,
+      .kv_heads = 2,
+      .d_qk = 32,
+      .d_v = 32,
+      .type = GGML_Q4_1}},
+    {"maps",
+     "f16", /* K maps unlike V maps, groups of one to four, no two neighbours alike */
+     {.layers = 2,
+      .heads = 6,
+      .kv_heads = 3,
+      .d_qk = 32,
+      .d_v = 16,
+      .k_map = odd_k_map,
+      .n_k_map = 6,
+      .v_map = odd_v_map,
+      .n_v_map = 6,
+      .type = GGML_F16}},
+    {"layer_maps",
+     "f16", /* another map in each layer: plans over the same pages */
+     {.architecture = "qwen3",
+      .layers = 3,
+      .heads = 6,
+      .kv_heads = 2,
+      .d_qk = 16,
+      .d_v = 32,
+      .k_map = layer_maps,
+      .n_k_map = 18,
+      .type = GGML_Q8_0}},
+    {"uneven",
+     "f16", /* three cache groups */
+     {.layers = 4,
+      .heads = 4,
+      .layer_kv_heads = uneven_heads,
+      .d_qk = 16,
+      .d_v = 48,
+      .type = GGML_Q4_1}},
+    {"gemma",
+     "f16", /* a window shorter than a prompt, one K/V head */
+     {.architecture = "gemma3",
+      .layers = 6,
+      .heads = 4,
+      .kv_heads = 1,
+      .d_qk = 64,
+      .d_v = 64,
+      .window = 72,
+      .type = GGML_F32}},
+};
+
+static void check_arrangement(const struct arrangement *a)
+{
+    struct small_model model = a->model, usual = small_model_default();
+    model.hidden = usual.hidden;
+    model.ffn = usual.ffn;
+    model.vocab = usual.vocab;
+    model.context = usual.context;
+    model.seed = usual.seed;
+    model.head_type = usual.head_type;
+    printf("%s\n", a->name);
+    check_model(&model, best_isa(), a->cache_type, count(150, 1500));
+}
+
+START_TEST(arrangement_qwen)
+{
+    check_arrangement(&arrangements[0]);
+}
+END_TEST
+
+START_TEST(arrangement_exaone)
+{
+    check_arrangement(&arrangements[1]);
+}
+END_TEST
+
+START_TEST(arrangement_maps)
+{
+    check_arrangement(&arrangements[2]);
+    check_arrangement(&arrangements[3]);
+}
+END_TEST
+
+START_TEST(arrangement_uneven)
+{
+    check_arrangement(&arrangements[4]);
+}
+END_TEST
+
+START_TEST(arrangement_gemma)
+{
+    check_arrangement(&arrangements[5]);
+}
+END_TEST
 
 START_TEST(small_model_on_scalar)
 {
@@ -272,7 +397,7 @@ START_TEST(real_checkpoint)
     struct gguf *gguf;
     struct why why = {0};
     ck_assert_msg(gguf_open(path, &gguf, &why) == OK, "%s", why.text);
-    check_schedules(gguf, 49152, best_isa(), count(50, 200));
+    check_schedules(gguf, 49152, best_isa(), "f16", count(50, 200));
     gguf_free(&gguf);
 }
 END_TEST
@@ -289,6 +414,11 @@ int main(void)
         {"vectors", small_model_on_vectors},
         {"f16", small_model_with_f16_weights},
         {"checkpoint", real_checkpoint},
+        {"qwen", arrangement_qwen},
+        {"exaone", arrangement_exaone},
+        {"maps", arrangement_maps},
+        {"uneven", arrangement_uneven},
+        {"gemma", arrangement_gemma},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) { /* the build runs them side by side by name */
         TCase *tc = tcase_create(cases[i].name);
