@@ -11,8 +11,8 @@
 
 struct sequence;
 
-/* Reserves pages for n >= 1 more tokens (within context_max), evicting cached blocks if it must.
- * CACHE_FULL leaves the sequence as it was. */
+/* Reserves pages for n >= 1 more tokens (within context_max and append_max) in every group, evicting
+ * cached blocks if it must. CACHE_FULL leaves every group as it was. */
 enum status append_open(struct sequence *sequence, uint32_t n) MUST_USE;
 /* The first n of the staged rows become visible, with ids[n], the tokens at their positions; the
  * places of the others are given back. Full blocks and the partial tail enter the index. A full

@@ -18,8 +18,9 @@ struct block {
     uint32_t n_tokens;      /* committed; CACHE_PAGE_TOKENS: a full block */
     uint32_t ids[CACHE_PAGE_TOKENS];
     uint8_t key[SHA256_BYTES]; /* of an indexed full block */
-    uint32_t parent;           /* the indexed block whose key is parent_key; NO_PAGE: a root */
-    uint32_t n_children;       /* indexed blocks whose parent this is */
+    /* the indexed block whose key is parent_key; NO_PAGE: a root, or the group is not linked */
+    uint32_t parent;
+    uint32_t n_children; /* indexed blocks whose parent this is */
     bool is_indexed;
 
     /* block_store */
@@ -27,6 +28,7 @@ struct block {
     uint32_t refs;         /* sequences whose table holds it */
     uint32_t pins;         /* copies that still read it */
     uint32_t older, newer; /* neighbours in that list */
+    uint64_t serial;       /* of its taking: another one is another block of the same number */
 } __attribute__((aligned(64)));
 
 #endif

@@ -13,6 +13,8 @@
  *         (3) In the list a block stands behind all its children, for all of them are cached:
  *             whoever holds a block holds its parents. So every cached block can be evicted, in
  *             this order.  sequence_close
+ *             Blocks of a group with a window have no parents here: they are let go of one by one,
+ *             so each can be evicted whatever became of those in front of it.
  *         (4) n_shared counts the blocks with more than one ref.  block_store_ref
  *         (5) A free page is poisoned in sanitized builds, a used or cached one is not.
  *             block_store_take
@@ -111,12 +113,18 @@ static void block_let_go(struct block_store *store, uint32_t page)
         give_page(store, page);
 }
 
+bool block_store_can_reserve(const struct block_store *store, uint32_t n)
+{
+    uint32_t n_free = page_pool_free_pages(store->pages);
+    return n_free >= n || n - n_free <= store->n_cached;
+}
+
 bool block_store_reserve(struct block_store *store, uint32_t n)
 {
     uint32_t n_free = page_pool_free_pages(store->pages);
     if (n_free >= n)
         return true;
-    if (n - n_free > store->n_cached)
+    if (!block_store_can_reserve(store, n))
         return false;
     uint32_t goal = n > store->evict_batch ? n : store->evict_batch;
     for (; n_free < goal && store->oldest != NO_PAGE; n_free++) {
@@ -134,6 +142,7 @@ uint32_t block_store_take(struct block_store *store, uint32_t after)
     ASSERT(block->refs + block->pins == 0 && !block->is_indexed);
     block->refs = 1;
     block->n_tokens = 0;
+    block->serial = ++store->n_taken;
     store->n_used++;
     if (store->memory != NULL)
         pool_memory_unpoison(store->memory, page);

@@ -24,6 +24,7 @@ struct block_store {
     uint32_t n_used, n_cached, n_shared;
     uint32_t evict_batch;
     uint64_t n_evicted;
+    uint64_t n_taken;
 };
 
 /* NO_MEMORY; the store can be released then, too. memory may be NULL (tests). */
@@ -31,6 +32,8 @@ enum status block_store_init(struct block_store *store, uint32_t n_blocks,
                              const struct pool_memory *memory) MUST_USE;
 void block_store_release(struct block_store *store);
 
+/* Whether n blocks can be had: free or cached ones. */
+bool block_store_can_reserve(const struct block_store *store, uint32_t n) MUST_USE;
 /* Makes sure that n blocks are free, evicting if it must; false (and nothing evicted) if they
  * cannot be had. */
 bool block_store_reserve(struct block_store *store, uint32_t n) MUST_USE;

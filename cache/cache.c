@@ -8,84 +8,108 @@
 #include "cache/cache.h"
 
 #include "cache/cache_state.h"
+#include "cache/pool_split.h"
 #include "config/mem.h"
 
-enum { PAGE_ALIGN = 64, BLOCKS_MAX = 1 << 30 };
+enum { PAGE_ALIGN = 64 };
 
-/* Whole blocks that the pool holds. */
-static enum status count_blocks(const struct cache_shape *shape, uint32_t *ret_blocks,
-                                struct why *ret_why)
+/* One group's tables, all sequences' in one array each. */
+static enum status make_tables(struct cache *cache, uint32_t g)
 {
-    const struct cache_group_shape *group = &shape->groups[0];
-    size_t block_bytes;
-    if (__builtin_mul_overflow(group->page_bytes, (size_t)group->n_heads, &block_bytes) ||
-        __builtin_mul_overflow(block_bytes, (size_t)group->n_layers, &block_bytes))
-        block_bytes = SIZE_MAX;
-    size_t n = shape->pool_bytes / block_bytes;
-    if (n == 0)
-        return why_set(ret_why, STATUS_CACHE_TOO_SMALL, "cache.bytes",
-                       "cache.bytes is %zu, one block of %d tokens takes %zu", shape->pool_bytes,
-                       CACHE_PAGE_TOKENS, block_bytes);
-    if (n > BLOCKS_MAX)
-        return why_set(ret_why, STATUS_BAD_OPTION, "cache.bytes",
-                       "cache.bytes is %zu, at most %zu can be used", shape->pool_bytes,
-                       (size_t)BLOCKS_MAX * block_bytes);
-    *ret_blocks = (uint32_t)n;
+    struct cache_group *group = &cache->groups[g];
+    uint32_t each = cache_blocks_for(cache->shape.context_max), n = cache->shape.sequences_max;
+    size_t n_places;
+    if (__builtin_mul_overflow((size_t)each, (size_t)n, &n_places))
+        return STATUS_NO_MEMORY;
+    bool has_serials = group->window > 0;
+    group->table_pages = mem_zalloc(n_places, sizeof *group->table_pages);
+    group->table_spans = mem_zalloc(n_places, sizeof *group->table_spans);
+    group->table_serials = has_serials ? mem_zalloc(n_places, sizeof *group->table_serials) : NULL;
+    if (!group->table_pages || !group->table_spans || (has_serials && !group->table_serials))
+        return STATUS_NO_MEMORY;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sequence_group *part = &cache->sequences[i].groups[g];
+        size_t at = (size_t)i * each;
+        part->source = NO_PAGE;
+        part->serials = has_serials ? group->table_serials + at : NULL;
+        block_table_init(&part->table, group->table_pages + at, group->table_spans + at, each);
+    }
     return OK;
 }
 
 static enum status make_sequences(struct cache *cache)
 {
-    uint32_t each = cache_blocks_for(cache->shape.context_max), n = cache->shape.sequences_max;
-    size_t n_places;
-    if (__builtin_mul_overflow((size_t)each, (size_t)n, &n_places))
+    uint32_t n = cache->shape.sequences_max;
+    size_t n_parts;
+    if (__builtin_mul_overflow((size_t)n, (size_t)cache->n_groups, &n_parts))
         return STATUS_NO_MEMORY;
     cache->sequences = mem_zalloc(n, sizeof *cache->sequences);
-    cache->table_pages = mem_zalloc(n_places, sizeof *cache->table_pages);
-    cache->table_spans = mem_zalloc(n_places, sizeof *cache->table_spans);
-    if (!cache->sequences || !cache->table_pages || !cache->table_spans)
+    cache->sequence_groups = mem_zalloc(n_parts, sizeof *cache->sequence_groups);
+    if (!cache->sequences || !cache->sequence_groups)
         return STATUS_NO_MEMORY;
     for (uint32_t i = n; i-- > 0;) {
         struct sequence *sequence = &cache->sequences[i];
         sequence->cache = cache;
-        sequence->source = NO_PAGE;
+        sequence->groups = cache->sequence_groups + (size_t)i * cache->n_groups;
         sequence->next_free = cache->free_sequences;
         cache->free_sequences = sequence;
-        block_table_init(&sequence->table, cache->table_pages + (size_t)i * each,
-                         cache->table_spans + (size_t)i * each, each);
     }
     return OK;
 }
 
-static enum status make_parts(struct cache *cache, uint32_t n_blocks)
+static enum status make_group(struct cache *cache, uint32_t g, uint32_t n_blocks)
 {
     const struct cache_shape *shape = &cache->shape;
-    memcpy(cache->scope.identity, shape->identity, SHA256_BYTES);
-    memcpy(cache->scope.namespace_id, shape->namespace_id, SHA256_BYTES);
-    memcpy(cache->scope.numerics, shape->numerics, SHA256_BYTES);
+    const struct cache_group_shape *layers = &shape->groups[g];
+    struct cache_group *group = &cache->groups[g];
+    group->window = layers->window;
+    group->scope.cache_group = g;
+    memcpy(group->scope.identity, shape->identity, SHA256_BYTES);
+    memcpy(group->scope.namespace_id, shape->namespace_id, SHA256_BYTES);
+    memcpy(group->scope.numerics, shape->numerics, SHA256_BYTES);
+    group->matches = mem_zalloc(cache_blocks_for(shape->context_max), sizeof *group->matches);
+    if (group->matches == NULL)
+        return STATUS_NO_MEMORY;
+    TRY(make_tables(cache, g));
+    TRY(block_store_init(&group->store, n_blocks, &group->memory));
+    return pool_memory_init(&group->memory, layers->n_layers, layers->n_heads, n_blocks,
+                            layers->page_bytes);
+}
+
+static enum status make_parts(struct cache *cache, const uint32_t *n_blocks)
+{
     TRY(sha256_new(&cache->sha));
     TRY(make_sequences(cache));
-    TRY(block_store_init(&cache->store, n_blocks, &cache->memory));
-    const struct cache_group_shape *group = &shape->groups[0];
-    return pool_memory_init(&cache->memory, group->n_layers, group->n_heads, n_blocks,
-                            group->page_bytes);
+    for (uint32_t g = 0; g < cache->n_groups; g++)
+        TRY(make_group(cache, g, n_blocks[g]));
+    return OK;
+}
+
+static void check_shape(const struct cache_shape *shape)
+{
+    ASSERT(shape->n_groups > 0 && shape->n_groups <= CACHE_GROUPS_MAX);
+    ASSERT(shape->context_max > 0 && shape->sequences_max > 0);
+    for (uint32_t g = 0; g < shape->n_groups; g++) {
+        const struct cache_group_shape *group = &shape->groups[g];
+        ASSERT(group->n_layers > 0 && group->n_heads > 0 && group->page_bytes > 0 &&
+               group->page_bytes % PAGE_ALIGN == 0);
+    }
 }
 
 enum status cache_new(const struct cache_shape *shape, struct cache **ret_cache,
                       struct why *ret_why)
 {
-    const struct cache_group_shape *group = &shape->groups[0];
-    ASSERT(shape->n_groups == 1 && group->window == 0); /* what is implemented */
-    ASSERT(group->n_layers > 0 && group->n_heads > 0 && group->page_bytes > 0);
-    ASSERT(group->page_bytes % PAGE_ALIGN == 0 && shape->context_max > 0 &&
-           shape->sequences_max > 0);
+    check_shape(shape);
     *ret_cache = NULL;
-    uint32_t n_blocks = 0;
-    TRY(count_blocks(shape, &n_blocks, ret_why));
+    uint32_t n_blocks[CACHE_GROUPS_MAX];
+    TRY(pool_split(shape, n_blocks, ret_why));
     struct cache *cache = mem_zalloc(1, sizeof *cache);
     if (cache == NULL)
         return STATUS_NO_MEMORY;
     cache->shape = *shape;
+    cache->n_groups = shape->n_groups;
+    if (shape->append_max == 0 || shape->append_max > shape->context_max)
+        cache->shape.append_max = shape->context_max;
     enum status status = make_parts(cache, n_blocks);
     if (status != OK) {
         cache_free(&cache);
@@ -102,43 +126,65 @@ void cache_free(struct cache **cache)
     *cache = NULL;
     if (c == NULL)
         return;
-    pool_memory_release(&c->memory);
-    block_store_release(&c->store);
-    mem_free(c->table_spans);
-    mem_free(c->table_pages);
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        struct cache_group *group = &c->groups[g];
+        pool_memory_release(&group->memory);
+        block_store_release(&group->store);
+        mem_free(group->table_serials);
+        mem_free(group->table_spans);
+        mem_free(group->table_pages);
+        mem_free(group->matches);
+    }
+    mem_free(c->sequence_groups);
     mem_free(c->sequences);
     sha256_free(&c->sha);
     mem_free(c);
 }
 
+static const struct cache_group *group_of(const struct cache *cache, uint32_t group)
+{
+    ASSERT(group < cache->n_groups);
+    return &cache->groups[group];
+}
+
 struct cache_memory cache_memory(const struct cache *cache, uint32_t group)
 {
-    ASSERT(group < cache->shape.n_groups);
-    return cache->memory.view;
+    return group_of(cache, group)->memory.view;
 }
 
 void cache_touch(const struct cache *cache, uint32_t group, uint32_t first, uint32_t end,
                  uint32_t share, uint32_t n_shares)
 {
-    ASSERT(group < cache->shape.n_groups);
-    pool_memory_touch(&cache->memory, first, end, share, n_shares);
+    pool_memory_touch(&group_of(cache, group)->memory, first, end, share, n_shares);
 }
 
 uint32_t cache_groups(const struct cache *cache)
 {
-    return cache->shape.n_groups;
+    return cache->n_groups;
 }
 
 uint32_t cache_blocks_total(const struct cache *cache, uint32_t group)
 {
-    ASSERT(group < cache->shape.n_groups);
-    return cache->store.n_blocks;
+    return group_of(cache, group)->store.n_blocks;
 }
 
 uint32_t cache_blocks_available(const struct cache *cache, uint32_t group)
 {
-    ASSERT(group < cache->shape.n_groups);
-    return page_pool_free_pages(cache->store.pages) + cache->store.n_cached;
+    const struct block_store *store = &group_of(cache, group)->store;
+    return page_pool_free_pages(store->pages) + store->n_cached;
+}
+
+uint32_t cache_tokens_max(const struct cache *cache)
+{
+    uint32_t blocks[CACHE_GROUPS_MAX];
+    for (uint32_t g = 0; g < cache->n_groups; g++)
+        blocks[g] = cache->groups[g].store.n_blocks;
+    return pool_split_tokens(&cache->shape, blocks);
+}
+
+uint32_t cache_blocks_at_once(const struct cache *cache, uint32_t group, uint32_t n_tokens)
+{
+    return cache_window_blocks(group_of(cache, group)->window, cache->shape.append_max, n_tokens);
 }
 
 void cache_set_namespace_state(struct cache *cache, enum namespace_state state)
@@ -156,5 +202,6 @@ enum namespace_state cache_namespace_state(const struct cache *cache)
 
 void cache_purge(struct cache *cache)
 {
-    block_store_purge(&cache->store);
+    for (uint32_t g = 0; g < cache->n_groups; g++)
+        block_store_purge(&cache->groups[g].store);
 }

@@ -14,18 +14,14 @@ static const uint64_t chosen_max = (uint64_t)2 << 30;
 static enum status choose(const struct pool_size_limits *limits, uint64_t *ret_bytes,
                           struct why *ret_why)
 {
-    uint64_t context_bytes;
-    if (__builtin_mul_overflow(limits->block_bytes, (uint64_t)cache_blocks_for(limits->context),
-                               &context_bytes))
-        context_bytes = UINT64_MAX;
     uint64_t bytes = limits->available_bytes / AVAILABLE_SHARE;
     bytes = bytes < chosen_max ? bytes : chosen_max;
-    bytes = bytes > context_bytes ? bytes : context_bytes;
+    bytes = bytes > limits->context_bytes ? bytes : limits->context_bytes;
     if (bytes > limits->available_bytes)
         return why_set(ret_why, STATUS_NO_MEMORY, "cache.bytes",
                        "one context of %u tokens takes %llu bytes of cache, %llu are available; "
                        "set cache.bytes for less",
-                       limits->context, (unsigned long long)context_bytes,
+                       limits->context, (unsigned long long)limits->context_bytes,
                        (unsigned long long)limits->available_bytes);
     *ret_bytes = bytes;
     return OK;
@@ -33,7 +29,7 @@ static enum status choose(const struct pool_size_limits *limits, uint64_t *ret_b
 
 enum status pool_size(const struct pool_size_limits *limits, size_t *ret_bytes, struct why *ret_why)
 {
-    ASSERT(limits->block_bytes > 0 && limits->context > 0);
+    ASSERT(limits->block_bytes > 0 && limits->context_bytes >= limits->block_bytes);
     uint64_t bytes = limits->option_bytes;
     *ret_bytes = 0;
     if (bytes == 0)
@@ -47,6 +43,6 @@ enum status pool_size(const struct pool_size_limits *limits, size_t *ret_bytes, 
         return why_set(ret_why, STATUS_BAD_OPTION, "cache.bytes",
                        "cache.bytes is %llu, at most %llu are available", (unsigned long long)bytes,
                        (unsigned long long)limits->available_bytes);
-    *ret_bytes = (size_t)(bytes / limits->block_bytes * limits->block_bytes);
+    *ret_bytes = (size_t)bytes;
     return OK;
 }

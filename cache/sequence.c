@@ -2,105 +2,139 @@
  *
  * WHY     A prompt whose beginning was computed before should start where the knowledge ends, to
  *         the token.
- * HOW     Full blocks are shared by reference. Of the next block only a head may match (or be
- *         wanted: the last prompt token is always computed, for its logits); that head is copied
- *         into a page of the sequence's own, since it will write behind it. The caller copies the
- *         bytes; the source is pinned until it says so. At the end all blocks are let go of, the
- *         last one first. A tail that says nothing which another block does not say is not kept, so
- *         a request that is repeated leaves one tail behind, not one each time.
+ * HOW     Full blocks are shared by reference; in a group with a window only those that the next
+ *         row sees. Of the next block only a head may match (or be wanted: the last prompt token is
+ *         always computed, for its logits); that head is copied into a page of the sequence's own,
+ *         since it will write behind it. The caller copies the bytes; the source is pinned until it
+ *         says so. At the end all blocks are let go of, the last one first. A tail that says
+ *         nothing which another block does not say is not kept, so a request that is repeated leaves
+ *         one tail behind, not one each time.
  * ALWAYS  (1) A page that a sequence may write is in no other table.  sequence_open, append_open
  *         (2) At most n - 1 tokens are reused.  sequence_open
- *         (3) A full committed block of a table is indexed, and its parent is the block in front of
- *             it in the same table: whoever holds a block holds its parents.  append_commit
+ *         (3) A full committed block of a table is indexed, and, in a group without a window, its
+ *             parent is the block in front of it in the same table: whoever holds a block holds its
+ *             parents.  append_commit
  *         (4) A pinned source is neither evicted nor freed.  sequence_moved, sequence_close
+ *         (5) All groups reuse equally many tokens, or none of them has changed.  sequence_open
+ *         (6) A table begins with the first block that the next row sees, or, after a commit, the
+ *             last one saw.  sequence_open, append_open, append_commit
  * THREAD  engine
- * NOT     Copying numbers.
+ * NOT     Copying numbers; how long the prefix is: prefix_lookup.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/sequence.h"
 
 #include "cache/cache_state.h"
+#include "cache/prefix_lookup.h"
 
-const uint8_t *sequence_parent_key(const struct sequence *sequence, uint32_t i)
+uint32_t sequence_parent(const struct sequence *sequence, uint32_t group, uint32_t i)
 {
-    uint32_t parent = sequence_parent(sequence, i);
-    return parent == NO_PAGE ? sequence->root_key : sequence->cache->store.blocks[parent].key;
+    if (i == 0 || sequence->cache->groups[group].window > 0)
+        return NO_PAGE;
+    return sequence->groups[group].table.pages[i - 1];
 }
 
-uint32_t sequence_parent(const struct sequence *sequence, uint32_t i)
+void sequence_shrink(struct sequence *sequence, uint32_t group, uint32_t n_pages)
 {
-    return i == 0 ? NO_PAGE : sequence->table.pages[i - 1];
+    struct block_table *table = &sequence->groups[group].table;
+    while (table->n_pages > n_pages && table->n_pages > table->first_page)
+        block_store_unref(&sequence->cache->groups[group].store, block_table_pop(table));
 }
 
-void sequence_shrink(struct sequence *sequence, uint32_t n_pages)
+void sequence_advance(struct sequence *sequence, uint32_t group, uint32_t first)
 {
-    while (sequence->table.n_pages > n_pages)
-        block_store_unref(&sequence->cache->store, block_table_pop(&sequence->table));
-}
-
-/* Shares every full block of ids[n] that the index has. */
-static void share_blocks(struct sequence *sequence, const uint32_t *ids, uint32_t n)
-{
-    struct block_store *store = &sequence->cache->store;
-    while (n - sequence->n_committed >= CACHE_PAGE_TOKENS) {
-        uint32_t i = sequence->table.n_pages, common;
-        uint32_t page = prefix_index_find(&store->index, sequence_parent_key(sequence, i),
-                                          ids + sequence->n_committed, CACHE_PAGE_TOKENS, &common);
-        if (common < CACHE_PAGE_TOKENS)
-            break;
-        block_store_ref(store, page);
-        block_table_push(&sequence->table, page);
-        sequence->n_committed += CACHE_PAGE_TOKENS;
+    struct block_store *store = &sequence->cache->groups[group].store;
+    struct sequence_group *part = &sequence->groups[group];
+    while (part->table.first_page < first) {
+        uint32_t i = part->table.first_page, page = block_table_shift(&part->table);
+        part->serials[i] = store->blocks[page].serial;
+        block_store_unref(store, page);
     }
-    sequence->n_found = sequence->table.n_pages;
 }
 
-/* Finds the longest head of the next block and takes a page for its copy. */
-static enum status copy_head(struct sequence *sequence, const uint32_t *ids, uint32_t n,
-                             struct cache_move *ret_move)
+/* Shares a group's full blocks of the first p tokens that a row at p sees, and pins the source of the
+ * rest. */
+static void take_prefix(struct sequence *sequence, uint32_t g, uint32_t p)
 {
-    struct block_store *store = &sequence->cache->store;
-    const uint32_t *next = ids + sequence->n_committed;
-    uint32_t left = n - sequence->n_committed, common;
-    if (left == 0)
+    struct cache_group *group = &sequence->cache->groups[g];
+    struct sequence_group *part = &sequence->groups[g];
+    uint32_t first = cache_window_first(group->window, p), n_full = p / CACHE_PAGE_TOKENS;
+    block_table_reset(&part->table, first);
+    for (uint32_t i = first; i < n_full; i++) {
+        block_store_ref(&group->store, group->matches[i].page);
+        block_table_push(&part->table, group->matches[i].page);
+    }
+    if (n_full > 0)
+        memcpy(part->tip_key, group->matches[n_full - 1].key, SHA256_BYTES);
+    if (p % CACHE_PAGE_TOKENS == 0)
+        return;
+    part->source = group->matches[n_full].page;
+    block_store_pin(&group->store, part->source);
+}
+
+/* A page of a group for the copy of the last n tokens of ids[p]. */
+static void take_head(struct sequence *sequence, uint32_t g, const uint32_t *ids, uint32_t p,
+                      struct cache_move *move)
+{
+    struct block_store *store = &sequence->cache->groups[g].store;
+    struct sequence_group *part = &sequence->groups[g];
+    uint32_t page = block_store_take(store, block_table_last(&part->table));
+    block_table_push(&part->table, page);
+    memcpy(store->blocks[page].ids, ids + p - move->n_tokens, move->n_tokens * sizeof *ids);
+    store->blocks[page].n_tokens = move->n_tokens;
+    move->from_page[g] = part->source;
+    move->to_page[g] = page;
+}
+
+/* Reuses the longest prefix of ids[n]. */
+static enum status reuse(struct sequence *sequence, const uint32_t *ids, uint32_t n,
+                         struct cache_move *ret_move)
+{
+    struct cache *cache = sequence->cache;
+    uint32_t p = prefix_lookup(sequence, ids, n);
+    for (uint32_t g = 0; g < cache->n_groups; g++)
+        take_prefix(sequence, g, p);
+    sequence->n_committed = p;
+    sequence->n_found = p / CACHE_PAGE_TOKENS;
+    if (p % CACHE_PAGE_TOKENS == 0)
         return OK;
-    uint32_t source =
-        prefix_index_find(&store->index, sequence_parent_key(sequence, sequence->table.n_pages),
-                          next, left < CACHE_PAGE_TOKENS ? left : CACHE_PAGE_TOKENS, &common);
-    if (source == NO_PAGE)
-        return OK;
-    block_store_pin(store, source);
-    sequence->source = source;
-    if (!block_store_reserve(store, 1))
-        return STATUS_CACHE_FULL;
-    uint32_t page = block_store_take(store, block_table_last(&sequence->table));
-    block_table_push(&sequence->table, page);
-    memcpy(store->blocks[page].ids, next, common * sizeof *next);
-    store->blocks[page].n_tokens = common;
-    sequence->n_committed += common;
-    *ret_move = (struct cache_move){.n_tokens = common, .from_page = {source}, .to_page = {page}};
+    for (uint32_t g = 0; g < cache->n_groups; g++)
+        if (!block_store_can_reserve(&cache->groups[g].store, 1))
+            return STATUS_CACHE_FULL;
+    ret_move->n_tokens = p % CACHE_PAGE_TOKENS;
+    for (uint32_t g = 0; g < cache->n_groups; g++) {
+        bool is_there = block_store_reserve(&cache->groups[g].store, 1);
+        ASSERT(is_there);
+        take_head(sequence, g, ids, p, ret_move);
+    }
     return OK;
 }
 
-/* Unpins the source and gives back all pages. */
+/* Unpins the sources and gives back all pages. */
 static void let_go(struct sequence *sequence)
 {
     sequence_moved(sequence);
-    sequence_shrink(sequence, 0);
+    for (uint32_t g = 0; g < sequence->cache->n_groups; g++)
+        sequence_shrink(sequence, g, 0);
 }
 
-/* Makes a free sequence an empty one with its root key. */
+/* Makes a free sequence an empty one with its root keys. */
 static void begin(struct sequence *sequence, const uint8_t *salt, size_t salt_len)
 {
     struct cache *cache = sequence->cache;
     sequence->is_appending = false;
     sequence->n_committed = sequence->n_staged = sequence->n_reused = sequence->n_found = 0;
-    sequence->source = NO_PAGE;
     sequence->salt_len = salt_len;
     if (salt_len > 0)
         memcpy(sequence->salt, salt, salt_len);
-    chain_key_root(cache->sha, &cache->scope, (struct slice){sequence->salt, salt_len},
-                   sequence->root_key);
+    for (uint32_t g = 0; g < cache->n_groups; g++) {
+        struct sequence_group *part = &sequence->groups[g];
+        part->source = NO_PAGE;
+        block_table_reset(&part->table, 0);
+        chain_key_root(cache->sha, &cache->groups[g].scope,
+                       (struct slice){sequence->salt, salt_len}, part->root_key);
+        memcpy(part->tip_key, part->root_key, SHA256_BYTES);
+    }
 }
 
 enum status sequence_open(struct cache *cache, const uint8_t *salt, size_t salt_len,
@@ -116,8 +150,7 @@ enum status sequence_open(struct cache *cache, const uint8_t *salt, size_t salt_
         return STATUS_UNAVAILABLE;
     begin(sequence, salt, salt_len);
     if (may_reuse) {
-        share_blocks(sequence, ids, n - 1);
-        enum status status = copy_head(sequence, ids, n - 1, ret_move);
+        enum status status = reuse(sequence, ids, n - 1, ret_move);
         if (status != OK) {
             let_go(sequence);
             return status;
@@ -136,17 +169,20 @@ enum status sequence_open(struct cache *cache, const uint8_t *salt, size_t salt_
 
 void sequence_moved(struct sequence *sequence)
 {
-    if (sequence->source == NO_PAGE)
-        return;
-    block_store_unpin(&sequence->cache->store, sequence->source);
-    sequence->source = NO_PAGE;
+    for (uint32_t g = 0; g < sequence->cache->n_groups; g++) {
+        struct sequence_group *part = &sequence->groups[g];
+        if (part->source == NO_PAGE)
+            continue;
+        block_store_unpin(&sequence->cache->groups[g].store, part->source);
+        part->source = NO_PAGE;
+    }
 }
 
-/* Decides what stays of the last block, if it is a tail that was committed. */
-static void settle_tail(struct sequence *sequence)
+/* Decides what stays of a group's last block, if it is a tail that was committed. */
+static void settle_tail(struct sequence *sequence, uint32_t g)
 {
-    struct block_store *store = &sequence->cache->store;
-    uint32_t tail = block_table_last(&sequence->table);
+    struct block_store *store = &sequence->cache->groups[g].store;
+    uint32_t tail = block_table_last(&sequence->groups[g].table);
     if (tail == NO_PAGE || sequence->n_committed % CACHE_PAGE_TOKENS == 0 ||
         !store->blocks[tail].is_indexed)
         return;
@@ -156,14 +192,21 @@ static void settle_tail(struct sequence *sequence)
         block_store_forget_covered(store, tail);
 }
 
-/* Drops the blocks that this sequence wrote and no other holds. */
-static void drop_own(struct sequence *sequence)
+/* Drops a group's blocks that this sequence wrote and no other holds, those given back before
+ * included. */
+static void drop_own(struct sequence *sequence, uint32_t g)
 {
-    struct block_store *store = &sequence->cache->store;
-    for (uint32_t i = sequence->table.n_pages; i > sequence->n_found; i--) {
-        uint32_t page = sequence->table.pages[i - 1];
-        if (store->blocks[page].refs == 1 && store->blocks[page].is_indexed)
-            block_store_forget_tree(store, page);
+    struct block_store *store = &sequence->cache->groups[g].store;
+    const struct sequence_group *part = &sequence->groups[g];
+    const struct block_table *table = &part->table;
+    for (uint32_t i = table->n_pages; i > sequence->n_found; i--) {
+        uint32_t page = table->pages[i - 1];
+        const struct block *block = &store->blocks[page];
+        bool is_held = i > table->first_page;
+        if (!block->is_indexed || block->refs != is_held ||
+            (!is_held && block->serial != part->serials[i - 1]))
+            continue;
+        block_store_forget_tree(store, page);
     }
 }
 
@@ -176,10 +219,12 @@ void sequence_close(struct sequence **sequence, bool publish)
     ASSERT(s->is_open);
     if (s->is_appending)
         append_abort(s);
-    if (publish)
-        settle_tail(s);
-    else
-        drop_own(s);
+    for (uint32_t g = 0; g < s->cache->n_groups; g++) {
+        if (publish)
+            settle_tail(s, g);
+        else
+            drop_own(s, g);
+    }
     let_go(s);
     s->is_open = false;
     s->next_free = s->cache->free_sequences;
@@ -197,11 +242,22 @@ uint32_t sequence_reused(const struct sequence *sequence)
     return sequence->n_reused;
 }
 
+uint32_t sequence_blocks_lacking(const struct sequence *sequence, uint32_t group, uint32_t n_tokens)
+{
+    const struct block_table *table = &sequence->groups[group].table;
+    uint32_t end = cache_blocks_for(n_tokens), held = table->n_pages - table->first_page;
+    uint32_t most = cache_blocks_at_once(sequence->cache, group, n_tokens);
+    uint32_t left = end > table->first_page ? end - table->first_page : 0;
+    uint32_t needed = left < most ? left : most;
+    return needed > held ? needed - held : 0;
+}
+
 const struct page_span *sequence_spans(const struct sequence *sequence, uint32_t group,
                                        uint32_t *ret_first_page, uint32_t *ret_count)
 {
-    ASSERT(group < sequence->cache->shape.n_groups);
-    *ret_first_page = 0;
-    *ret_count = sequence->table.n_spans;
-    return sequence->table.spans;
+    ASSERT(group < sequence->cache->n_groups);
+    const struct block_table *table = &sequence->groups[group].table;
+    *ret_first_page = table->first_page;
+    *ret_count = table->n_spans - table->first_span;
+    return table->spans + table->first_span;
 }

@@ -24,9 +24,10 @@ struct cache_move {
     uint32_t to_page[CACHE_GROUPS_MAX];
 };
 
-/* Opens a sequence over ids[n] (1 <= n <= context_max) and takes the longest exact prefix: full
- * committed blocks are shared, then the longest matching head of one more block or tail is copied
- * (at most one move). At most n - 1 tokens are reused, none if may_reuse is false. salt may be NULL
+/* Opens a sequence over ids[n] (1 <= n <= context_max) and takes the longest exact prefix, the
+ * longest P for which groups without a window hold tokens [0, P) and those with a window W hold the
+ * blocks of [P-W+1, P): full committed blocks are shared, then the head of one more block or tail,
+ * where P does not end a block, is copied (one move for all groups). At most n - 1 tokens are reused, none if may_reuse is false. salt may be NULL
  * (the same as empty); at most CACHE_SALT_BYTES_MAX bytes. The ids are read during the call only.
  * FENCED if the namespace is fenced, DRAINING if it takes no new sequence, CACHE_FULL if the copied
  * head has no page to go to, UNAVAILABLE if sequences_max are open; nothing is held then.
@@ -46,6 +47,9 @@ void sequence_close(struct sequence **sequence, bool publish);
 uint32_t sequence_length(const struct sequence *sequence);
 /* Tokens found in the cache at opening. */
 uint32_t sequence_reused(const struct sequence *sequence);
+/* Blocks of the group that the sequence has yet to get, at most at once, to grow to n_tokens. */
+uint32_t sequence_blocks_lacking(const struct sequence *sequence, uint32_t group,
+                                 uint32_t n_tokens);
 /* A group's block table as runs, covering committed and staged tokens from block *ret_first_page
  * on: those before it lie behind the window of every row to come and have been given back (0 without
  * a window). Holds until this sequence's next append_open, commit, abort or close: a commit may

@@ -14,7 +14,7 @@ static uint32_t cached; /* a page that nobody holds, below the shared one */
 
 static struct block *block_at(uint32_t page)
 {
-    return &cache->store.blocks[page];
+    return &cache->groups[0].store.blocks[page];
 }
 
 static void set_up(void)
@@ -40,33 +40,33 @@ static void tear_down(void)
 /* Breaks one thing; what the check should say begins with the text. */
 static const char *plant(int i)
 {
-    struct block *first = block_at(running->table.pages[0]);
-    struct block *second = block_at(running->table.pages[1]);
-    struct block *tail = block_at(running->table.pages[2]);
+    struct block *first = block_at(running->groups[0].table.pages[0]);
+    struct block *second = block_at(running->groups[0].table.pages[1]);
+    struct block *tail = block_at(running->groups[0].table.pages[2]);
     switch (i) {
     case 0:
-        cache->store.n_used++;
+        cache->groups[0].store.n_used++;
         return "block_store 1";
     case 1:
-        page_pool_give(cache->store.pages, running->table.pages[1]);
+        page_pool_give(cache->groups[0].store.pages, running->groups[0].table.pages[1]);
         return "block_store 2";
     case 2:
         block_at(cached)->refs++;
         return "block_store 2";
     case 3:
         second->refs++;
-        cache->store.n_shared++;
+        cache->groups[0].store.n_shared++;
         return "block_store 2";
     case 4:
         first->refs = 0;
         first->pins = 1;
         return "block_store 3";
     case 5:
-        cache->store.n_shared = 0;
+        cache->groups[0].store.n_shared = 0;
         return "block_store 4";
     case 6:
-        cache->store.n_cached++;
-        cache->store.n_used--;
+        cache->groups[0].store.n_cached++;
+        cache->groups[0].store.n_used--;
         return "block_store 1";
     case 7:
         second->ids[0] += 100000; /* behind its siblings now */
@@ -78,7 +78,7 @@ static const char *plant(int i)
         first->n_children--;
         return "prefix_index 4";
     case 10:
-        cache->store.index.n_entries--;
+        cache->groups[0].store.index.n_entries--;
         return "prefix_index 1";
     case 11:
         second->key[3] ^= 1;
@@ -97,7 +97,7 @@ static const char *plant(int i)
         running->n_staged = 64;
         return "append 2";
     case 16:
-        running->table.spans[0].n_pages--;
+        running->groups[0].table.spans[0].n_pages--;
         return "block_table 1";
     case 17:
         first->ids[1]++;
