@@ -15,8 +15,9 @@ struct pool_size_limits {
 
 /* Chosen: a quarter of what is available, at most 2 GiB, never less than the blocks of one full
  * context. Given: what was given; less than a context is the operator's choice, a request that does
- * not fit is refused then. pool_split makes whole blocks of it. CACHE_TOO_SMALL if the option holds no block, BAD_OPTION if it is more than is available,
- * NO_MEMORY if not even one context is available; each with a why. */
+ * not fit is refused then. pool_split makes whole blocks of it. CACHE_TOO_SMALL if the option holds
+ * no block, BAD_OPTION if it is more than is available, NO_MEMORY if not even one context is
+ * available; each with a why. */
 enum status pool_size(const struct pool_size_limits *limits, size_t *ret_bytes,
                       struct why *ret_why) MUST_USE;
 

@@ -123,7 +123,10 @@ static enum status start(struct engine *e, struct why *ret_why)
     e->board = s == OK ? mem_zalloc(1, sizeof *e->board) : NULL;
     if (e->board == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the engine's queues");
-    s = pool_warmer_new(e->parts.cache, engine_parts_ready_blocks(&e->parts), &e->warmer);
+    uint32_t there[CACHE_GROUPS_MAX];
+    for (uint32_t g = 0; g < cache_groups(e->parts.cache); g++)
+        there[g] = engine_parts_ready_blocks(&e->parts, g);
+    s = pool_warmer_new(e->parts.cache, there, &e->warmer);
     if (s != OK)
         return why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
     publish(e);
@@ -185,7 +188,12 @@ uint32_t engine_context(const struct engine *engine)
 
 uint64_t engine_pool_tokens(const struct engine *engine)
 {
-    return (uint64_t)cache_blocks_total(engine->parts.cache, 0) * CACHE_PAGE_TOKENS;
+    uint32_t most = 0; /* groups without a window have equally many, the others fewer */
+    for (uint32_t g = 0; g < cache_groups(engine->parts.cache); g++) {
+        uint32_t blocks = cache_blocks_total(engine->parts.cache, g);
+        most = blocks > most ? blocks : most;
+    }
+    return (uint64_t)most * CACHE_PAGE_TOKENS;
 }
 
 static enum status check_fits(const struct engine *e, const struct request *r, struct why *ret_why)
@@ -198,13 +206,13 @@ static enum status check_fits(const struct engine *e, const struct request *r, s
                        r->n_ids, context);
     uint64_t whole = (uint64_t)r->n_ids + r->max_tokens;
     uint32_t tokens = whole < context ? (uint32_t)whole : context;
-    uint32_t needed = cache_blocks_for(tokens), total = cache_blocks_total(e->parts.cache, 0);
-    if (needed > total)
+    uint32_t most = cache_tokens_max(e->parts.cache);
+    if (tokens > most)
         return why_set(ret_why, STATUS_CACHE_TOO_SMALL, "max_tokens",
                        "prompt and max_tokens need %u tokens of K/V and the whole page pool holds "
                        "%u: ask for less or raise "
                        "cache.bytes",
-                       tokens, total * CACHE_PAGE_TOKENS);
+                       tokens, most);
     return OK;
 }
 

@@ -42,7 +42,7 @@ void engine_free(struct engine **engine);
 const struct model *engine_model(const struct engine *engine);
 /* Tokens a sequence may hold. */
 uint32_t engine_context(const struct engine *engine);
-/* Tokens that the whole page pool can hold. */
+/* Tokens that the page pool can hold, over all sequences: those of the groups without a window. */
 uint64_t engine_pool_tokens(const struct engine *engine);
 
 /* Takes the request (NULL afterwards) if OK. QUEUE_FULL, CONTEXT_LENGTH, CACHE_TOO_SMALL or

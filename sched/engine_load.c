@@ -10,6 +10,7 @@
 #include "sched/engine_load.h"
 
 #include "cache/pool_size.h"
+#include "cache/pool_split.h"
 #include "config/mem.h"
 #include "sched/available_memory.h"
 
@@ -35,39 +36,55 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
     return OK;
 }
 
-uint32_t engine_parts_ready_blocks(const struct engine_parts *p)
+uint32_t engine_parts_ready_blocks(const struct engine_parts *p, uint32_t group)
 {
-    uint32_t total = cache_blocks_total(p->cache, 0), context = cache_blocks_for(p->context_max);
+    uint32_t total = cache_blocks_total(p->cache, group);
+    uint32_t context = cache_blocks_at_once(p->cache, group, p->context_max);
     return context < total ? context : total;
 }
 
 static void touch_share(void *arg, uint32_t tid)
 {
     struct engine_parts *p = arg;
-    cache_touch(p->cache, 0, 0, engine_parts_ready_blocks(p), tid, workers_count(p->workers));
+    for (uint32_t i = 0; i < cache_groups(p->cache); i++)
+        cache_touch(p->cache, i, 0, engine_parts_ready_blocks(p, i), tid,
+                    workers_count(p->workers));
+}
+
+_Static_assert((int)GRAPH_CACHE_GROUPS_MAX == (int)CACHE_GROUPS_MAX &&
+                   (int)ENGINE_GROUPS_MAX == (int)CACHE_GROUPS_MAX,
+               "graph, cache and counters know equally many groups");
+
+/* The graph's groups, as the cache sees them. */
+static void shape_groups(const struct model *model, struct cache_shape *shape)
+{
+    const struct graph *g = model->graph;
+    shape->n_groups = g->n_groups;
+    for (uint32_t i = 0; i < g->n_groups; i++)
+        shape->groups[i] = (struct cache_group_shape){
+            .n_layers = g->groups[i].n_layers,
+            .n_heads = g->groups[i].n_heads,
+            .page_bytes = decoder_page_bytes(g, i, model->kv_type),
+            .window = g->groups[i].window,
+        };
 }
 
 static enum status make_cache(struct engine_parts *p, const struct engine_options *o,
                               struct why *ret_why)
 {
     const struct graph *g = p->model->graph;
-    if (g->n_groups != 1)
-        return why_set(ret_why, STATUS_BAD_FILE, "block_count",
-                       "layers of %u cache shapes; the cache has one", g->n_groups);
-    size_t page_bytes = decoder_page_bytes(g, 0, p->model->kv_type);
-    struct pool_size_limits limits = {.option_bytes = o->cache_bytes,
-                                      .available_bytes = available_memory_bytes(),
-                                      .block_bytes = (uint64_t)page_bytes * g->layers[0].n_k_heads *
-                                                     g->n_layers,
-                                      .context = g->context};
     struct cache_shape shape = {
-        .n_groups = 1,
-        .groups = {{.n_layers = g->n_layers,
-                    .n_heads = g->layers[0].n_k_heads,
-                    .page_bytes = page_bytes}},
         .context_max = g->context,
+        .append_max = o->prefill_chunk < g->context ? o->prefill_chunk : g->context,
         .sequences_max = o->running_max,
     };
+    shape_groups(p->model, &shape);
+    struct pool_size_limits limits = {.option_bytes = o->cache_bytes,
+                                      .available_bytes = available_memory_bytes(),
+                                      .block_bytes = pool_split_sequence_bytes(&shape, 1),
+                                      .context_bytes =
+                                          pool_split_sequence_bytes(&shape, g->context),
+                                      .context = g->context};
     memcpy(shape.identity, p->model->manifest->identity, SHA256_BYTES);
     memcpy(shape.numerics, p->model->manifest->binding_hash, SHA256_BYTES);
     TRY(namespace_of(p->model->manifest, shape.namespace_id));

@@ -2,7 +2,7 @@
  *
  * WHY     A page fault in a step is a stall of a millisecond and more; touching all of a large pool
  *         before the first request is a start of seconds.
- * HOW     The pool gives low pages first, so the slices go upwards. SCHED_IDLE: it runs when
+ * HOW     A pool gives low pages first, so the slices go upwards, a slice of each group in turn. SCHED_IDLE: it runs when
  *         nobody else wants the core; and since zeroing takes the bandwidth that a step lives on, it
  *         waits while there are steps.
  * OWNS    Its thread.
@@ -21,7 +21,9 @@ enum { SLICE_BLOCKS = 16, PAUSE_NS = 20000000 };
 struct pool_warmer {
     const struct cache *cache;
     pthread_t thread;
-    atomic_uint blocks; /* the memory of those below is there */
+    uint32_t next
+        [CACHE_GROUPS_MAX]; /* the warmer's: the memory of each group's blocks before is there */
+    atomic_uint blocks;     /* their sum */
     atomic_bool is_paused;
     atomic_bool is_stopping;
 };
@@ -33,23 +35,34 @@ static void wait_while_paused(struct pool_warmer *w)
         nanosleep(&pause, NULL);
 }
 
+/* The next slice of a group; false if all of it is there. */
+static bool warm_slice(struct pool_warmer *w, uint32_t group)
+{
+    uint32_t at = w->next[group], total = cache_blocks_total(w->cache, group);
+    if (at == total)
+        return false;
+    uint32_t end = total - at > SLICE_BLOCKS ? at + SLICE_BLOCKS : total;
+    wait_while_paused(w);
+    cache_touch(w->cache, group, at, end, 0, 1);
+    w->next[group] = end;
+    atomic_fetch_add(&w->blocks, end - at);
+    return true;
+}
+
 static void *warm(void *arg)
 {
     struct pool_warmer *w = arg;
     struct sched_param none = {0};
     (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); /* a courtesy */
-    uint32_t total = cache_blocks_total(w->cache, 0);
-    for (uint32_t at = atomic_load(&w->blocks); at < total && !atomic_load(&w->is_stopping);) {
-        wait_while_paused(w);
-        uint32_t end = total - at > SLICE_BLOCKS ? at + SLICE_BLOCKS : total;
-        cache_touch(w->cache, 0, at, end, 0, 1);
-        atomic_store(&w->blocks, end);
-        at = end;
+    for (bool goes_on = true; goes_on;) {
+        goes_on = false;
+        for (uint32_t g = 0; g < cache_groups(w->cache) && !atomic_load(&w->is_stopping); g++)
+            goes_on |= warm_slice(w, g);
     }
     return NULL;
 }
 
-enum status pool_warmer_new(const struct cache *cache, uint32_t first_block,
+enum status pool_warmer_new(const struct cache *cache, const uint32_t *first_blocks,
                             struct pool_warmer **ret_warmer)
 {
     *ret_warmer = NULL;
@@ -57,7 +70,12 @@ enum status pool_warmer_new(const struct cache *cache, uint32_t first_block,
     if (w == NULL)
         return STATUS_NO_MEMORY;
     w->cache = cache;
-    atomic_init(&w->blocks, first_block);
+    uint32_t sum = 0;
+    for (uint32_t g = 0; g < cache_groups(cache); g++) {
+        w->next[g] = first_blocks[g];
+        sum += first_blocks[g];
+    }
+    atomic_init(&w->blocks, sum);
     if (pthread_create(&w->thread, NULL, warm, w) != 0) {
         mem_free(w);
         return STATUS_UNAVAILABLE;

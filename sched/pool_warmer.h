@@ -11,16 +11,16 @@
 
 struct pool_warmer;
 
-/* Starts with first_block: those before it are there. The cache is a loan until pool_warmer_free.
- * NO_MEMORY, or UNAVAILABLE if the thread could not be made. */
-enum status pool_warmer_new(const struct cache *cache, uint32_t first_block,
+/* Starts with first_blocks[cache_groups]: each group's blocks before it are there. The cache is a
+ * loan until pool_warmer_free. NO_MEMORY, or UNAVAILABLE if the thread could not be made. */
+enum status pool_warmer_new(const struct cache *cache, const uint32_t *first_blocks,
                             struct pool_warmer **ret_warmer) MUST_USE;
 /* Ends the thread, done or not. Takes NULL. */
 void pool_warmer_free(struct pool_warmer **warmer);
 /* While paused it leaves the memory's bandwidth to the steps; cheap, so the engine says so at every
  * step and idle turn. */
 void pool_warmer_pause(struct pool_warmer *warmer, bool is_paused);
-/* Blocks whose memory is there. */
+/* Blocks whose memory is there, over all groups. */
 uint32_t pool_warmer_blocks(const struct pool_warmer *warmer);
 
 #endif

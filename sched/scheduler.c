@@ -27,7 +27,8 @@ static enum status take_arrays(struct scheduler *s)
 {
     uint32_t rows = scheduler_rows_max(&s->limits);
     s->running = mem_zalloc(s->limits.running_max, sizeof *s->running);
-    s->sequences = mem_zalloc(s->limits.running_max, sizeof *s->sequences);
+    s->sequences = mem_zalloc((size_t)s->limits.running_max * cache_groups(s->parts.cache),
+                              sizeof *s->sequences);
     s->row_ids = mem_zalloc(rows, sizeof *s->row_ids);
     s->wanted = mem_zalloc(rows, sizeof *s->wanted);
     s->logit_rows = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->logit_rows);
@@ -105,11 +106,17 @@ void scheduler_free(struct scheduler **scheduler)
 
 /* ---- the lists ---- */
 
+/* The oldest waiting request, or what runs, has changed: admission is worth a try. */
+static void retry_admission(struct scheduler *s)
+{
+    memset(s->admission_blocks, 0, sizeof s->admission_blocks);
+}
+
 void scheduler_count_waiting(struct scheduler *s, const struct request *request, int sign)
 {
     s->stats.requests_waiting += (uint64_t)(int64_t)sign;
     s->stats.waiting_tokens += (uint64_t)((int64_t)sign * request->n_ids);
-    s->admission_blocks = 0;
+    retry_admission(s);
 }
 
 void scheduler_wait(struct scheduler *s, struct request *request, bool is_preempted)
@@ -143,7 +150,7 @@ void scheduler_remove_running(struct scheduler *s, uint32_t index)
     memmove(&s->running[index], &s->running[index + 1],
             (s->n_running - index - 1) * sizeof *s->running);
     s->n_running--;
-    s->admission_blocks = 0;
+    retry_admission(s);
 }
 
 /* Takes request, whose predecessor is before (NULL: it is the head), out of the waiting list. */
@@ -270,24 +277,4 @@ void scheduler_observe(struct scheduler *s, uint64_t elapsed_ns)
 uint32_t scheduler_active(const struct scheduler *s)
 {
     return s->n_running + (uint32_t)s->stats.requests_waiting;
-}
-
-void scheduler_stats(const struct scheduler *s, struct engine_stats *ret_stats)
-{
-    struct cache_books books = cache_books(s->parts.cache);
-    *ret_stats = s->stats;
-    ret_stats->requests_running = s->n_running;
-    ret_stats->prefix_lookup_tokens = books.lookup_tokens;
-    ret_stats->prefix_hit_tokens = books.hit_tokens;
-    ret_stats->prefix_copied_tokens = books.copied_tokens;
-    ret_stats->evicted_blocks = books.evicted_blocks;
-    ret_stats->blocks_total = cache_blocks_total(s->parts.cache, 0);
-    ret_stats->blocks_free = books.blocks_free;
-    ret_stats->blocks_used = books.blocks_used;
-    ret_stats->blocks_cached = books.blocks_cached;
-    ret_stats->blocks_shared = books.blocks_shared;
-    ret_stats->kv_expected_bytes = books.expected_bytes;
-    ret_stats->kv_resident_bytes = books.resident_bytes;
-    ret_stats->kv_rounding_bytes = books.rounding_bytes;
-    ret_stats->weight_bytes = s->parts.model->weights_bytes;
 }

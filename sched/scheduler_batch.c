@@ -33,32 +33,67 @@ static enum status open_sequence(struct scheduler *s, struct request *r, bool ma
                          may_reuse && !r->prompt_logprobs, &r->sequence, ret_move);
 }
 
-/* Opens r's sequence if pages for all its tokens and the next can be had; else notes how many must
- * be available before the next try is worth its look-up. */
+/* Notes what must be available in each group before the next try is worth its look-up. */
+static void note_lacking(struct scheduler *s, const uint32_t lacking[CACHE_GROUPS_MAX])
+{
+    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++)
+        s->admission_blocks[g] =
+            lacking[g] > 0 ? cache_blocks_available(s->parts.cache, g) + lacking[g] : 0;
+}
+
+/* The blocks of each group that r lacks for all its tokens and the next, beyond those that can be
+ * had; false if there are none. */
+static bool is_lacking(const struct scheduler *s, const struct request *r,
+                       uint32_t ret_lacking[CACHE_GROUPS_MAX])
+{
+    bool any = false;
+    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++) {
+        uint32_t needed = sequence_blocks_lacking(r->sequence, g, request_n_tokens(r) + 1);
+        uint32_t available = cache_blocks_available(s->parts.cache, g);
+        ret_lacking[g] = needed > available ? needed - available : 0;
+        any |= ret_lacking[g] > 0;
+    }
+    return any;
+}
+
+static void copy_head(struct scheduler *s, const struct cache_move *move)
+{
+    for (uint32_t g = 0; move->n_tokens > 0 && g < cache_groups(s->parts.cache); g++)
+        decoder_copy_page(s->parts.decoder, g, move->from_page[g], move->to_page[g],
+                          move->n_tokens);
+}
+
+/* Opens r's sequence if pages for all its tokens and the next can be had. */
 static bool try_open(struct scheduler *s, struct request *r)
 {
-    struct cache *cache = s->parts.cache;
+    uint32_t lacking[CACHE_GROUPS_MAX];
     struct cache_move move;
     enum status status = open_sequence(s, r, true, &move);
     if (status == STATUS_CACHE_FULL &&
         s->n_running == 0) /* a copied head and its source do not fit together */
         status = open_sequence(s, r, false, &move);
     if (status != OK) {
-        s->admission_blocks = cache_blocks_available(cache, 0) + 1;
+        for (uint32_t g = 0; g < CACHE_GROUPS_MAX; g++)
+            lacking[g] = 1;
+        note_lacking(s, lacking);
         return false;
     }
-    uint32_t needed = cache_blocks_for(request_n_tokens(r) + 1);
-    uint32_t held = cache_blocks_for(sequence_length(r->sequence));
-    uint32_t lacking = needed > held ? needed - held : 0;
-    uint32_t available = cache_blocks_available(cache, 0);
-    if (lacking > available && s->n_running > 0) {
+    if (is_lacking(s, r, lacking) && s->n_running > 0) {
         sequence_close(&r->sequence, true);
-        s->admission_blocks = cache_blocks_available(cache, 0) + (lacking - available);
+        note_lacking(s, lacking);
         return false;
     }
-    if (move.n_tokens > 0)
-        decoder_copy_page(s->parts.decoder, 0, move.from_page[0], move.to_page[0], move.n_tokens);
+    copy_head(s, &move);
     sequence_moved(r->sequence);
+    return true;
+}
+
+/* Whether every group has what the last try lacked. */
+static bool is_worth_a_try(const struct scheduler *s)
+{
+    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++)
+        if (cache_blocks_available(s->parts.cache, g) < s->admission_blocks[g])
+            return false;
     return true;
 }
 
@@ -77,7 +112,7 @@ void scheduler_admit(struct scheduler *s)
 {
     while (s->waiting_head != NULL && s->n_running < s->limits.running_max) {
         struct request *r = s->waiting_head;
-        if (s->n_running > 0 && cache_blocks_available(s->parts.cache, 0) < s->admission_blocks)
+        if (s->n_running > 0 && !is_worth_a_try(s))
             return;
         if (!try_open(s, r))
             return;
@@ -122,16 +157,28 @@ static void add_rows(struct scheduler *s, struct running *run, uint32_t n)
     run->row_first = s->n_rows;
     run->first_position = sequence_length(r->sequence);
     memcpy(s->row_ids + s->n_rows, r->ids + run->first_position, n * sizeof *s->row_ids);
-    uint32_t first_page, n_spans;
-    const struct page_span *spans = sequence_spans(r->sequence, 0, &first_page, &n_spans);
-    s->sequences[s->n_sequences++] = (struct attention_sequence){
-        .runs = (const struct page_run *)(const void *)spans,
-        .n_runs = n_spans,
-        .first_position = run->first_position,
-        .n_rows = n,
-        .row_first = run->row_first,
-    };
+    s->n_sequences++;
     s->n_rows += n;
+}
+
+/* What the decoder is told of each planned sequence, group by group. */
+static void fill_sequences(struct scheduler *s)
+{
+    struct attention_sequence *at = s->sequences;
+    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++) {
+        for (uint32_t i = 0; i < s->n_running; i++) {
+            const struct running *run = &s->running[i];
+            if (run->n_rows == 0)
+                continue;
+            *at = (struct attention_sequence){.first_position = run->first_position,
+                                              .n_rows = run->n_rows,
+                                              .row_first = run->row_first};
+            const struct page_span *spans =
+                sequence_spans(run->request->sequence, g, &at->first_page, &at->n_runs);
+            at->runs = (const struct page_run *)(const void *)spans;
+            at++;
+        }
+    }
 }
 
 static uint32_t decoding_count(const struct scheduler *s)
@@ -197,6 +244,7 @@ void scheduler_plan_rows(struct scheduler *s)
         room.units -= units;
     }
     s->last_step = step;
+    fill_sequences(s);
 }
 
 /* ---- commit ---- */

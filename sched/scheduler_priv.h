@@ -39,10 +39,11 @@ struct scheduler {
     struct request *waiting_tail;
     struct running *running; /* [running_max], oldest first */
     uint32_t n_running;
-    uint32_t admission_blocks; /* blocks that the oldest waiting one lacked at its last try */
+    /* blocks of each group that the oldest waiting one lacked at its last try */
+    uint32_t admission_blocks[CACHE_GROUPS_MAX];
 
     uint32_t *row_ids;                    /* [rows_max] */
-    struct attention_sequence *sequences; /* [running_max] */
+    struct attention_sequence *sequences; /* [groups][n_sequences], room for running_max */
     struct wanted_row *wanted;            /* [rows_max] */
     uint32_t *logit_rows;                 /* [SCHEDULER_LOGIT_ROWS] */
     struct token_output *outputs;         /* [SCHEDULER_LOGIT_ROWS] */

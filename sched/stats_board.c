@@ -13,10 +13,11 @@
 void stats_board_publish(struct stats_board *board, const struct engine_stats *stats)
 {
     uint64_t words[STATS_WORDS];
-    memcpy(words, stats, sizeof words);
+    size_t used = offsetof(struct engine_stats, groups) + stats->n_groups * sizeof *stats->groups;
+    memcpy(words, stats, used);
     unsigned version = atomic_load_explicit(&board->version, memory_order_relaxed);
     atomic_store(&board->version, version + 1);
-    for (size_t i = 0; i < STATS_WORDS; i++)
+    for (size_t i = 0; i < used / sizeof *words; i++)
         atomic_store_explicit(&board->words[i], words[i], memory_order_release);
     atomic_store(&board->version, version + 2);
 }

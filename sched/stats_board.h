@@ -16,7 +16,7 @@ struct stats_board {
     _Atomic uint64_t words[STATS_WORDS];
 };
 
-/* One thread writes. */
+/* One thread writes. Groups beyond n_groups are left as they are. */
 void stats_board_publish(struct stats_board *board, const struct engine_stats *stats);
 /* A copy that belongs to one moment. Any thread. */
 void stats_board_read(const struct stats_board *board, struct engine_stats *ret_stats);

@@ -70,12 +70,44 @@ static void print_completions(const struct printer *p, const struct server_stats
                            completion_outcome_name((enum completion_outcome)i), s->completions[i]);
 }
 
+static void group_labels(const struct printer *p, size_t index, const struct group_stats *g)
+{
+    byte_buffer_format(p->out, "{group=\"%zu\",heads=\"%" PRIu64 "\",window=\"%" PRIu64 "\"}",
+                       index, g->heads, g->window);
+}
+
+/* A family of the cache groups': a sample each. The figures are offset bytes into their counters. */
+static void print_group_stat(const struct printer *p, const struct engine_stats *engine,
+                             enum stat_kind kind, const char *name, size_t offset,
+                             const char *prose)
+{
+    const char *suffix = kind == COUNTER ? "_total" : "";
+    family(p, "foldkv_group_", name, kind == COUNTER ? "counter" : "gauge", suffix, prose);
+    for (size_t i = 0; i < engine->n_groups; i++) {
+        const struct group_stats *g = &engine->groups[i];
+        uint64_t value;
+        memcpy(&value, (const char *)g + offset, sizeof value);
+        byte_buffer_format(p->out, "foldkv_group_%s%s", name, suffix);
+        group_labels(p, i, g);
+        byte_buffer_format(p->out, " %" PRIu64 "\n", value);
+    }
+}
+
+static void print_groups(const struct printer *p, const struct engine_stats *engine)
+{
+#define STAT(kind, name, unit, prose)                                                              \
+    print_group_stat(p, engine, kind, #name, offsetof(struct group_stats, name), prose);
+#include "sched/group_stats.def"
+#undef STAT
+}
+
 static void print_tables(const struct printer *p, const struct engine_stats *engine,
                          const struct server_stats *server)
 {
 #define STAT(kind, name, unit, prose) print_stat(p, kind, #name, engine->name, prose);
 #include "sched/engine_stats.def"
 #undef STAT
+    print_groups(p, engine);
 #define STAT(kind, name, unit, prose) print_stat(p, kind, #name, server->name, prose);
 #define HISTOGRAM(name, prose) print_histogram(p, "foldkv_", #name, &server->name, prose);
 #define LABELLED(name, label, prose) print_##name(p, server, label, prose);
@@ -120,17 +152,28 @@ static void print_value(const struct printer *p, const char *name, const char *t
     byte_buffer_format(p->out, "vllm:%s%s %.9g\n", name, suffix, value);
 }
 
+static double cache_usage(const struct engine_stats *e)
+{
+    double most = 0;
+    for (size_t i = 0; i < e->n_groups; i++) {
+        const struct group_stats *g = &e->groups[i];
+        double usage = g->blocks > 0 ? (double)g->blocks_used / (double)g->blocks : 0;
+        most = usage > most ? usage : most;
+    }
+    return most;
+}
+
 /* The names that routers and dashboards hard-code. */
 static void print_compatible(const struct printer *p, const struct engine_stats *e,
                              const struct server_stats *s, const struct metrics_about *about)
 {
-    double usage = e->blocks_total > 0 ? (double)e->blocks_used / (double)e->blocks_total : 0;
+    double usage = cache_usage(e);
     print_value(p, "num_requests_running", "gauge", "As foldkv_requests_running.",
                 (double)e->requests_running);
     print_value(p, "num_requests_waiting", "gauge", "As foldkv_requests_waiting.",
                 (double)e->requests_waiting);
     print_value(p, "kv_cache_usage_perc", "gauge",
-                "foldkv_blocks_used over foldkv_blocks_total, 0 to 1.", usage);
+                "Blocks used over blocks, 0 to 1, of the cache group where that is most.", usage);
     print_value(p, "gpu_cache_usage_perc", "gauge", "The same under its older name.", usage);
     print_value(p, "prefix_cache_queries", "counter", "As foldkv_prefix_lookup_tokens_total.",
                 (double)e->prefix_lookup_tokens);
@@ -173,7 +216,7 @@ static void reference_row(struct byte_buffer *out, const char *name, const char 
 
 void metrics_reference(struct byte_buffer *out)
 {
-    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def` and "
+    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def`, `sched/group_stats.def` and "
                           "`server/server_stats.def` by `foldkv help metrics`; not "
                           "edited by hand.\n\n`GET /metrics` prints them as Prometheus text 0.0.4, "
                           "or as OpenMetrics 1.0 where "
@@ -185,6 +228,23 @@ void metrics_reference(struct byte_buffer *out)
 #define STAT(kind, name, unit, prose)                                                              \
     reference_row(out, #name, kind == COUNTER ? "_total" : "", kind_name(kind), unit, prose);
 #include "sched/engine_stats.def"
+#undef STAT
+    byte_buffer_text(out,
+                     "\n## Each cache group\n\nA cache group is the layers whose K/V heads, "
+                     "widths and window are the same; it has a page pool of its own.\nEvery "
+                     "figure has the labels `group` (from 0), `heads` (K/V heads of a layer) "
+                     "and `window` (tokens; 0: none).\nThe sums over the groups are among the "
+                     "engine's figures. Expected bytes are the ledger's, from heads and "
+                     "widths;\nresident bytes are what the allocator mapped; expected + scales "
+                     "+ rounding = resident.\n\n| name | type | unit | meaning "
+                     "|\n|---|---|---|---|\n");
+#define STAT(kind, name, unit, prose)                                                              \
+    reference_row(out, "group_" #name, kind == COUNTER ? "_total" : "", kind_name(kind), unit,     \
+                  prose);
+#include "sched/group_stats.def"
+#undef STAT
+#define STAT(kind, name, unit, prose)                                                              \
+    reference_row(out, #name, kind == COUNTER ? "_total" : "", kind_name(kind), unit, prose);
     byte_buffer_text(out,
                      "\n## The server\n\n| name | type | unit | meaning |\n|---|---|---|---|\n");
 #define HISTOGRAM(name, prose) reference_row(out, #name, "_seconds", "histogram", "seconds", prose);

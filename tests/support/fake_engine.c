@@ -149,6 +149,7 @@ static void turn(struct engine *e)
             end_request(e, i, reason);
     }
     e->stats.requests_running = e->stats.blocks_used = e->n_running;
+    e->stats.groups[0].blocks_used = e->n_running;
     e->stats.requests_waiting = e->n_requests - e->n_running;
     atomic_store(&e->progress_ns, now_ns());
 }
@@ -192,6 +193,8 @@ enum status engine_new(const struct gguf *gguf, const struct engine_options *opt
     TRY(request_queue_new(2 * REQUESTS_MAX, &e->ready));
     e->model = (struct model){.graph = e->graph, .manifest = &e->manifest};
     e->stats.blocks_total = e->stats.blocks_free = 1000;
+    e->stats.n_groups = 1;
+    e->stats.groups[0] = (struct group_stats){.heads = 1, .blocks = 1000};
     e->progress_ns = now_ns();
     pthread_mutex_init(&e->lock, NULL);
     sigaction(SIGUSR1, &action, NULL);

@@ -17,14 +17,14 @@ static const struct {
     {0, 400ull * MIB, MIB, 128ull * MIB, OK, 128ull * MIB},     /* never less than a context */
     {0, 128ull * MIB, MIB, 128ull * MIB, OK, 128ull * MIB},     /* all there is */
     {0, 64 * GIB, 40ull * MIB, 5 * GIB, OK, 5 * GIB},           /* a context of more than 2 GiB */
-    {0, 128ull * MIB - 1, MIB, 128ull * MIB, STATUS_NO_MEMORY}, /* not even a context */
-    {0, GIB, UINT64_MAX / 2, UINT64_MAX, STATUS_NO_MEMORY},     /* its size overflows */
+    {0, 128ull * MIB - 1, MIB, 128ull * MIB, STATUS_NO_MEMORY, 0}, /* not even a context */
+    {0, GIB, UINT64_MAX / 2, UINT64_MAX, STATUS_NO_MEMORY, 0},     /* its size overflows */
     /* given: less than a context is the operator's choice */
     {5ull * MIB + 7, GIB, MIB, 128ull * MIB, OK, 5ull * MIB + 7},
     {MIB, GIB, MIB, 128ull * MIB, OK, MIB},
-    {MIB - 1, GIB, MIB, 128ull * MIB, STATUS_CACHE_TOO_SMALL},
+    {MIB - 1, GIB, MIB, 128ull * MIB, STATUS_CACHE_TOO_SMALL, 0},
     {GIB, GIB, MIB, 128ull * MIB, OK, GIB},
-    {GIB + 1, GIB, MIB, 128ull * MIB, STATUS_BAD_OPTION},
+    {GIB + 1, GIB, MIB, 128ull * MIB, STATUS_BAD_OPTION, 0},
 };
 
 START_TEST(each_row)

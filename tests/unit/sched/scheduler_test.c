@@ -50,6 +50,27 @@ static struct engine_stats stats_of(struct rig *rig)
     return stats;
 }
 
+/* What the ledger expects, what scales and rounding add, and what was mapped agree: in each group
+ * and in sum. */
+static void check_books(const struct engine_stats *stats)
+{
+    uint64_t resident = 0, blocks = 0;
+    ck_assert_uint_gt(stats->n_groups, 0);
+    for (size_t i = 0; i < stats->n_groups; i++) {
+        const struct group_stats *g = &stats->groups[i];
+        ck_assert_uint_eq(g->kv_resident_bytes,
+                          g->kv_expected_bytes + g->kv_scale_bytes + g->kv_rounding_bytes);
+        ck_assert_uint_eq(g->blocks, g->blocks_free + g->blocks_used + g->blocks_cached);
+        ck_assert_uint_eq(g->kv_pinned_bytes, g->blocks_used * g->block_bytes);
+        resident += g->kv_resident_bytes;
+        blocks += g->blocks;
+    }
+    ck_assert_uint_eq(stats->blocks_total, blocks);
+    ck_assert_uint_eq(stats->kv_resident_bytes, resident);
+    ck_assert_uint_eq(stats->kv_resident_bytes, stats->kv_expected_bytes + stats->kv_scale_bytes +
+                                                    stats->kv_rounding_bytes);
+}
+
 START_TEST(a_request_ends_by_its_length)
 {
     struct engine_options o = rig_options();
@@ -65,6 +86,7 @@ START_TEST(a_request_ends_by_its_length)
     ck_assert_uint_eq(stats.prefill_tokens, 20);
     ck_assert_uint_eq(stats.requests_finished, 1);
     ck_assert_uint_eq(stats.blocks_used, 0);
+    check_books(&stats);
     rig_outcome_release(&got);
     rig_free(&rig);
 }

@@ -51,6 +51,19 @@ START_TEST(every_row_appears_once)
 #define GAUGE_TYPE "gauge"
 #define STAT(kind, name, unit, prose) require_family(text, kind##_NAME(name), kind##_TYPE);
 #include "sched/engine_stats.def"
+#undef STAT
+#undef GAUGE_NAME
+#undef COUNTER_NAME
+#define COUNTER_NAME(name) "foldkv_group_" #name "_total"
+#define GAUGE_NAME(name) "foldkv_group_" #name
+#define STAT(kind, name, unit, prose) require_family(text, kind##_NAME(name), kind##_TYPE);
+#include "sched/group_stats.def"
+#undef STAT
+#undef GAUGE_NAME
+#undef COUNTER_NAME
+#define COUNTER_NAME(name) "foldkv_" #name "_total"
+#define GAUGE_NAME(name) "foldkv_" #name
+#define STAT(kind, name, unit, prose) require_family(text, kind##_NAME(name), kind##_TYPE);
 #define HISTOGRAM(name, prose) require_family(text, "foldkv_" #name "_seconds", "histogram");
 #define LABELLED(name, label, prose) require_family(text, COUNTER_NAME(name), "counter");
 #include "server/server_stats.def"
@@ -66,7 +79,10 @@ START_TEST(values_are_printed)
     struct engine_stats engine = {.requests_running = 7,
                                   .prompt_tokens = 18446744073709551615u,
                                   .blocks_total = 10,
-                                  .blocks_used = 5};
+                                  .n_groups = 2};
+    engine.groups[0] = (struct group_stats){.heads = 1, .blocks = 8, .blocks_used = 2};
+    engine.groups[1] = (struct group_stats){
+        .heads = 4, .window = 512, .blocks = 2, .blocks_used = 1, .evicted_blocks = 9};
     struct server_stats server = {0};
     server.http_responses[404 - SERVER_STATS_CODE_LEAST] = 3;
     server.completions[OUTCOME_STOP] = 2;
@@ -74,6 +90,9 @@ START_TEST(values_are_printed)
     static const char *const lines[] = {
         "foldkv_requests_running 7\n",
         "foldkv_prompt_tokens_total 18446744073709551615\n",
+        "foldkv_group_blocks_used{group=\"0\",heads=\"1\",window=\"0\"} 2\n",
+        "foldkv_group_blocks_used{group=\"1\",heads=\"4\",window=\"512\"} 1\n",
+        "foldkv_group_evicted_blocks_total{group=\"1\",heads=\"4\",window=\"512\"} 9\n",
         "foldkv_http_responses_total{code=\"404\"} 3\n",
         "foldkv_completions_total{outcome=\"stop\"} 2\n",
         "foldkv_completions_total{outcome=\"refused\"} 0\n",
@@ -144,6 +163,7 @@ START_TEST(reference_names_every_row)
 #define HISTOGRAM(name, prose) ck_assert_ptr_nonnull(strstr(text.bytes, prose));
 #define LABELLED(name, label, prose) ck_assert_ptr_nonnull(strstr(text.bytes, prose));
 #include "sched/engine_stats.def"
+#include "sched/group_stats.def"
 #include "server/server_stats.def"
     byte_buffer_release(&text);
 }
