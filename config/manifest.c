@@ -14,7 +14,7 @@
 
 #include "config/mem.h"
 
-enum { SCHEMA_VERSION = 1, MODEL_ID_ROOM = 3 * sizeof(((struct graph *)0)->name) };
+enum { SCHEMA_VERSION = 2, MODEL_ID_ROOM = 3 * sizeof(((struct graph *)0)->name) };
 
 /* Takes value; false if there is none (memory) or object is NULL. */
 static bool set(json_t *object, const char *key, json_t *value)
@@ -73,27 +73,6 @@ static json_t *shape(uint64_t rows, uint64_t columns)
     return json_pack("[I,I]", (json_int_t)rows, (json_int_t)columns);
 }
 
-/* The first layer whose pages have the same shape gives the group its number. */
-static bool is_same_cache_shape(const struct graph_layer *a, const struct graph_layer *b)
-{
-    return a->n_k_heads == b->n_k_heads && a->n_v_heads == b->n_v_heads && a->d_qk == b->d_qk &&
-           a->d_v == b->d_v;
-}
-
-static uint32_t cache_group_of(const struct graph *graph, uint32_t layer)
-{
-    uint32_t group = 0;
-    for (uint32_t i = 0; i <= layer; i++) {
-        uint32_t first = 0;
-        while (!is_same_cache_shape(&graph->layers[first], &graph->layers[i]))
-            first++;
-        if (is_same_cache_shape(&graph->layers[i], &graph->layers[layer]))
-            return group;
-        group += first == i;
-    }
-    return group;
-}
-
 static json_t *layer_of(const struct graph *graph, uint32_t index)
 {
     const struct graph_layer *l = &graph->layers[index];
@@ -101,23 +80,25 @@ static json_t *layer_of(const struct graph *graph, uint32_t index)
              k_rows = (uint64_t)l->n_k_heads * l->d_qk;
     uint64_t v_rows = (uint64_t)l->n_v_heads * l->d_v, merged = (uint64_t)l->n_query_heads * l->d_v;
     json_t *o = json_object();
-    bool is_whole =
-        set(o, "query_heads", json_integer(l->n_query_heads)) &&
-        set(o, "k_heads", json_integer(l->n_k_heads)) &&
-        set(o, "v_heads", json_integer(l->n_v_heads)) && set(o, "d_qk", json_integer(l->d_qk)) &&
-        set(o, "d_v", json_integer(l->d_v)) &&
-        set(o, "query_to_k_head", head_map(l->query_to_k_head, l->n_query_heads)) &&
-        set(o, "query_to_v_head", head_map(l->query_to_v_head, l->n_query_heads)) &&
-        set(o, "q_projection_shape", shape(q_rows, graph->hidden)) &&
-        set(o, "k_projection_shape", shape(k_rows, graph->hidden)) &&
-        set(o, "v_projection_shape", shape(v_rows, graph->hidden)) &&
-        set(o, "output_projection_shape", shape(graph->hidden, merged)) &&
-        set(o, "attention_scale", float_bits(l->attention_scale)) &&
-        set(o, "attention_soft_cap", float_bits(0.0f)) && set(o, "window", json_integer(0)) &&
-        set(o, "rope_base", double_bits(l->rope_base)) &&
-        set(o, "rope_dims", json_integer(l->rope_dims)) &&
-        set(o, "rope_scaling", json_string("none")) && set(o, "kv_source", json_integer(index)) &&
-        set(o, "cache_group", json_integer(cache_group_of(graph, index)));
+    bool is_whole = set(o, "query_heads", json_integer(l->n_query_heads)) &&
+                    set(o, "k_heads", json_integer(l->n_k_heads)) &&
+                    set(o, "v_heads", json_integer(l->n_v_heads)) &&
+                    set(o, "d_qk", json_integer(l->d_qk)) && set(o, "d_v", json_integer(l->d_v)) &&
+                    set(o, "query_to_k_head", head_map(l->query_to_k_head, l->n_query_heads)) &&
+                    set(o, "query_to_v_head", head_map(l->query_to_v_head, l->n_query_heads)) &&
+                    set(o, "q_projection_shape", shape(q_rows, graph->hidden)) &&
+                    set(o, "k_projection_shape", shape(k_rows, graph->hidden)) &&
+                    set(o, "v_projection_shape", shape(v_rows, graph->hidden)) &&
+                    set(o, "output_projection_shape", shape(graph->hidden, merged)) &&
+                    set(o, "attention_scale", float_bits(l->attention_scale)) &&
+                    set(o, "attention_soft_cap", float_bits(0.0f)) &&
+                    set(o, "window", json_integer(l->window)) &&
+                    set(o, "rotated", json_boolean(l->is_rotated)) &&
+                    set(o, "rope_base", double_bits(l->rope_base)) &&
+                    set(o, "rope_dims", json_integer(l->rope_dims)) &&
+                    set(o, "rope_scaling", json_string(l->has_rope_factors ? "factors" : "none")) &&
+                    set(o, "kv_source", json_integer(index)) &&
+                    set(o, "cache_group", json_integer(l->cache_group));
     return finish(o, is_whole);
 }
 
@@ -130,10 +111,34 @@ static json_t *layers_of(const struct graph *graph)
     return finish(array, is_whole);
 }
 
+/* The divisors of the frequencies, as bits; empty if there are none. */
+static json_t *rope_factors_of(const struct graph *graph)
+{
+    uint32_t n = graph->rope_factors != NULL ? graph->layers[0].rope_dims / 2 : 0;
+    json_t *array = json_array();
+    bool is_whole = array != NULL;
+    for (uint32_t i = 0; is_whole && i < n; i++)
+        is_whole = json_array_append_new(array, float_bits(graph->rope_factors[i])) == 0;
+    return finish(array, is_whole);
+}
+
+/* Which of the parts that some graphs lack are there. */
+static json_t *parts_of(const struct graph *graph)
+{
+    json_t *o = json_object();
+    bool is_whole = set(o, "pre_norm", json_boolean(graph->has_pre_norm)) &&
+                    set(o, "post_norm", json_boolean(graph->has_post_norm)) &&
+                    set(o, "qk_norm", json_boolean(graph->has_qk_norm)) &&
+                    set(o, "qkv_bias", json_boolean(graph->has_qkv_bias)) &&
+                    set(o, "tied_output", json_boolean(graph->tied_output));
+    return finish(o, is_whole);
+}
+
 /* The part that architecture_hash covers. */
 static json_t *graph_of(const struct graph *graph)
 {
     const char *order = graph->rope_order == ROPE_NEIGHBOURS ? "neighbours" : "halves";
+    const char *gate = graph->gate == GATE_SILU ? "silu" : "gelu-tanh";
     json_t *o = json_object();
     bool is_whole =
         set(o, "name", json_string(graph->architecture)) &&
@@ -142,21 +147,34 @@ static json_t *graph_of(const struct graph *graph)
         set(o, "vocab", json_integer(graph->vocab)) &&
         set(o, "rms_eps", float_bits(graph->rms_eps)) &&
         set(o, "rope_coordinate_order", json_string(order)) &&
-        set(o, "qkv_fusion_order", json_string("separate")) &&
-        set(o, "tied_output", json_boolean(graph->tied_output)) &&
+        set(o, "qkv_fusion_order", json_string("separate")) && set(o, "parts", parts_of(graph)) &&
+        set(o, "gate", json_string(gate)) &&
+        set(o, "embedding_scale", float_bits(graph->embedding_scale)) &&
+        set(o, "rope_factors", rope_factors_of(graph)) &&
         set(o, "n_layers", json_integer(graph->n_layers)) && set(o, "layers", layers_of(graph));
+    return finish(o, is_whole);
+}
+
+/* A rank's heads in the layers of one cache group; query heads are as many in all layers. */
+static json_t *rank_group_of(const struct graph *graph, uint32_t group)
+{
+    const struct graph_layer *l = &graph->layers[graph->groups[group].layers[0]];
+    json_t *o = json_object();
+    bool is_whole = set(o, "cache_group", json_integer(group)) &&
+                    set(o, "query_heads", integers(l->n_query_heads, 0, 1)) &&
+                    set(o, "k_heads", integers(l->n_k_heads, 0, 1)) &&
+                    set(o, "v_heads", integers(l->n_v_heads, 0, 1)) &&
+                    set(o, "kv_replicas", integers(l->n_k_heads, 1, 0));
     return finish(o, is_whole);
 }
 
 /* One rank holds every head once; with more ranks this is where the split is written out. */
 static json_t *placement_of(const struct graph *graph)
 {
-    const struct graph_layer *l = &graph->layers[0];
-    json_t *rank = json_object();
-    bool is_whole = set(rank, "query_heads", integers(l->n_query_heads, 0, 1)) &&
-                    set(rank, "k_heads", integers(l->n_k_heads, 0, 1)) &&
-                    set(rank, "v_heads", integers(l->n_v_heads, 0, 1)) &&
-                    set(rank, "kv_replicas", integers(l->n_k_heads, 1, 0));
+    json_t *rank = json_array();
+    bool is_whole = rank != NULL;
+    for (uint32_t g = 0; is_whole && g < graph->n_groups; g++)
+        is_whole = json_array_append_new(rank, rank_group_of(graph, g)) == 0;
     rank = finish(rank, is_whole);
     json_t *ranks = json_array();
     is_whole = json_array_append_new(ranks, rank) == 0;
@@ -169,9 +187,11 @@ static json_t *placement_of(const struct graph *graph)
 
 static json_t *cache_of(const struct manifest_layout *layout)
 {
+    bool is_scaled = strcmp(layout->kv_type, "int8") == 0;
     json_t *o = json_object();
     bool is_whole = set(o, "layout", json_string("head-major pages")) &&
                     set(o, "kv_type", json_string(layout->kv_type)) &&
+                    set(o, "kv_scales", json_string(is_scaled ? "f32 a token and head" : "none")) &&
                     set(o, "page_tokens", json_integer(layout->page_tokens));
     return finish(o, is_whole);
 }

@@ -13,7 +13,7 @@
 
 /* What the operator chose that alters the meaning of a stored number. */
 struct manifest_layout {
-    const char *kv_type; /* "f16" */
+    const char *kv_type; /* "f16", "f32", "int8" */
     uint32_t page_tokens;
 };
 

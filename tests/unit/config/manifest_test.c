@@ -85,7 +85,7 @@ START_TEST(it_is_canonical_and_hashed)
 END_TEST
 
 static const char *const fields[] = {
-    "\"schema_version\":1",
+    "\"schema_version\":2",
     "\"model_id\":\"m\"",
     "\"architecture_generation\":0",
     "\"checkpoint_sha256\":\"abcdef0000",
@@ -118,13 +118,45 @@ static const char *const fields[] = {
     "\"cache_group\":0",
     "\"qkv_fusion_order\":\"separate\"",
     "\"rope_coordinate_order\":\"neighbours\"",
-    "\"tied_output\":true",
+    "\"parts\":{\"post_norm\":false,\"pre_norm\":true,\"qk_norm\":false,\"qkv_bias\":false,"
+    "\"tied_output\":true}",
+    "\"gate\":\"silu\"",
+    "\"embedding_scale\":\"3f800000\"",
+    "\"rope_factors\":[]",
+    "\"rotated\":true",
+    "\"kv_scales\":\"none\"",
     "\"layout\":\"head-major pages\"",
     "\"kv_type\":\"f16\"",
     "\"page_tokens\":64",
     "\"tensor_parallel_degree\":1",
-    "\"ranks\":[{\"k_heads\":[0,1],\"kv_replicas\":[1,1],\"query_heads\":[0,1,2,3,4,5],\"v_heads\":"
-    "[0,1]}]",
+    "\"ranks\":[[{\"cache_group\":0,\"k_heads\":[0,1],\"kv_replicas\":[1,1],\"query_heads\":[0,1,2,"
+    "3,4,"
+    "5],\"v_heads\":[0,1]}]]",
+};
+
+/* What the graph of a gemma3 and of an exaone4 model say otherwise. */
+static const char *const gemma_fields[] = {
+    "\"name\":\"gemma3\"",
+    "\"parts\":{\"post_norm\":true,\"pre_norm\":true,\"qk_norm\":true,\"qkv_bias\":false,",
+    "\"gate\":\"gelu-tanh\"",
+    "\"embedding_scale\":\"411cc471\"", /* the root of 96 */
+    "\"rope_coordinate_order\":\"halves\"",
+    "\"window\":80",
+    "\"window\":0",
+    "\"rope_base\":\"40c3880000000000\"",
+    "\"rope_base\":\"412e848000000000\"",
+    "\"cache_group\":1",
+};
+static const char *const exaone_fields[] = {
+    "\"parts\":{\"post_norm\":true,\"pre_norm\":false,\"qk_norm\":true,\"qkv_bias\":false,",
+    "\"rope_factors\":[\"3f800000\",\"3f800000\",\"3f800000\",\"3f800000\",\"40300000\","
+    "\"40900000\","
+    "\"40c80000\",\"41000000\"]",
+    "\"rope_scaling\":\"factors\"",
+    "\"query_to_k_head\":[0,1,0,1,1,1]",
+    "\"query_to_v_head\":[1,0,0,0,0,0]",
+    "\"kv_type\":\"int8\"",
+    "\"kv_scales\":\"f32 a token and head\"",
 };
 
 START_TEST(each_field_is_there)
@@ -146,6 +178,92 @@ START_TEST(each_field_is_there)
 }
 END_TEST
 
+START_TEST(each_field_of_other_graphs_is_there)
+{
+    static const uint32_t k_map[] = {0, 1, 0, 1, 1, 1}, v_map[] = {1, 0, 0, 0, 0, 0};
+    struct small_model model = small_model_default();
+    model.architecture = _i == 0 ? "gemma3" : "exaone4";
+    model.layers = 7;
+    model.window = 80;
+    if (_i == 1) {
+        model.has_rope_factors = true;
+        model.k_map = k_map;
+        model.v_map = v_map;
+        model.n_k_map = model.n_v_map = 6;
+    }
+    const char *const *said = _i == 0 ? gemma_fields : exaone_fields;
+    size_t n = _i == 0 ? ARRAY_LEN(gemma_fields) : ARRAY_LEN(exaone_fields);
+    struct graph *graph = graph_of(&model, "m");
+    struct manifest *m = manifest_of(graph, checkpoint, _i == 0 ? "f16" : "int8", 64, "scalar");
+    check_canonical(m->identity_json);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(strstr(m->identity_json, said[i]) != NULL, "%s is not in %s", said[i],
+                      m->identity_json);
+    manifest_free(&m);
+    graph_free(&graph);
+}
+END_TEST
+
+/* Each alters what a stored number means, and so the architecture's hash. */
+START_TEST(every_part_of_the_graph_is_hashed)
+{
+    struct small_model model = small_model_default();
+    struct graph *graph = graph_of(&model, "m");
+    struct manifest *base = manifest_of(graph, checkpoint, "f16", 64, "x86");
+    float factors[8] = {1, 1, 1, 1, 1, 1, 1, 2};
+    uint16_t map[6] = {0, 1, 0, 1, 0, 1};
+    for (int change = 0; change < 12; change++) {
+        struct graph other = *graph;
+        struct graph_layer layers[2] = {graph->layers[0], graph->layers[1]};
+        other.layers = layers;
+        switch (change) {
+        case 0:
+            other.gate = GATE_GELU;
+            break;
+        case 1:
+            other.has_pre_norm = false;
+            break;
+        case 2:
+            other.has_post_norm = true;
+            break;
+        case 3:
+            other.has_qk_norm = true;
+            break;
+        case 4:
+            other.has_qkv_bias = true;
+            break;
+        case 5:
+            other.embedding_scale = 2.0f;
+            break;
+        case 6:
+            other.rope_factors = factors;
+            break;
+        case 7:
+            layers[1].window = 64;
+            break;
+        case 8:
+            layers[1].is_rotated = false;
+            break;
+        case 9:
+            layers[1].query_to_k_head = map;
+            break;
+        case 10:
+            layers[1].query_to_v_head = map;
+            break;
+        default:
+            other.version++;
+            break;
+        }
+        struct manifest *m = manifest_of(&other, checkpoint, "f16", 64, "x86");
+        ck_assert_msg(memcmp(m->identity, base->identity, SHA256_BYTES) != 0, "%d", change);
+        ck_assert(memcmp(m->architecture_hash, base->architecture_hash, SHA256_BYTES) != 0);
+        manifest_free(&m);
+    }
+    manifest_free(&base);
+    graph_free(&graph);
+}
+END_TEST
+
 START_TEST(identity_follows_meaning_only)
 {
     struct small_model model = small_model_default(), other = model;
@@ -160,6 +278,7 @@ START_TEST(identity_follows_meaning_only)
         {manifest_of(a, checkpoint, "f16", 64, "x86"), true, true, true},
         {manifest_of(a, checkpoint, "f16", 64, "arm"), true, true, false},
         {manifest_of(a, checkpoint, "f32", 64, "x86"), false, true, true},
+        {manifest_of(a, checkpoint, "int8", 64, "x86"), false, true, true},
         {manifest_of(a, checkpoint, "f16", 32, "x86"), false, true, true},
         {manifest_of(a, checkpoint2, "f16", 64, "x86"), false, true, true},
         {manifest_of(b, checkpoint, "f16", 64, "x86"), false, false, true},
@@ -218,6 +337,8 @@ int main(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, it_is_canonical_and_hashed);
     tcase_add_test(tc, each_field_is_there);
+    tcase_add_loop_test(tc, each_field_of_other_graphs_is_there, 0, 2);
+    tcase_add_test(tc, every_part_of_the_graph_is_hashed);
     tcase_add_test(tc, identity_follows_meaning_only);
     tcase_add_test(tc, every_allocation_fails_once);
     suite_add_tcase(suite, tc);
