@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "config/ggml_type.h"
-#include "config/ledger.h"
+#include "config/ledger_report.h"
 #include "config/mem.h"
 #include "config/text_buf.h"
 
@@ -33,7 +33,7 @@ struct figures {
 
 /* The ledgers of the whole model at one length. */
 struct length_row {
-    uint64_t stored, read, append, repeated, attention_flops, projection_flops;
+    uint64_t stored, scales, pinned, read, append, repeated, attention_flops, projection_flops;
 };
 
 static void count_weights(struct figures *f)
@@ -74,16 +74,11 @@ static bool figures_init(struct figures *f, const struct inspection *in)
     f->source = mem_zalloc(graph->n_layers, sizeof *f->source);
     if (f->layers == NULL || f->source == NULL)
         return false;
+    const struct ledger_report report = {
+        .graph = graph, .kv_bytes = in->kv_bytes, .kv_scale_bytes = in->kv_scale_bytes};
     for (uint32_t i = 0; i < graph->n_layers; i++) {
-        const struct graph_layer *l = &graph->layers[i];
         f->source[i] = i;
-        f->layers[i] = (struct ledger_shape){.hidden = graph->hidden,
-                                             .query_heads = l->n_query_heads,
-                                             .k_heads = l->n_k_heads,
-                                             .v_heads = l->n_v_heads,
-                                             .d_qk = l->d_qk,
-                                             .d_v = l->d_v,
-                                             .kv_bytes = in->kv_bytes};
+        f->layers[i] = ledger_report_shape(&report, i);
     }
     count_weights(f);
     choose_lengths(f);
@@ -101,6 +96,8 @@ static struct length_row ledgers_at(const struct figures *f, uint64_t tokens)
     uint32_t n = f->in->graph->n_layers;
     struct length_row row = {
         .stored = ledger_model_resident_bytes(f->layers, f->source, n, 1, tokens),
+        .scales = ledger_model_scale_bytes(f->layers, f->source, n, 1, tokens),
+        .pinned = ledger_model_pinned_bytes(f->layers, f->source, n, tokens, f->in->page_tokens),
         .read = ledger_model_history_bytes(f->layers, f->source, n, 1, tokens),
         .append = ledger_model_append_bytes(f->layers, f->source, n, 1),
         .attention_flops = ledger_model_attention_flops(f->layers, n, 1, tokens),
@@ -116,6 +113,7 @@ static bool is_same_heads(const struct graph_layer *a, const struct graph_layer 
     size_t map_bytes = a->n_query_heads * sizeof *a->query_to_k_head;
     return a->n_query_heads == b->n_query_heads && a->n_k_heads == b->n_k_heads &&
            a->n_v_heads == b->n_v_heads && a->d_qk == b->d_qk && a->d_v == b->d_v &&
+           a->window == b->window &&
            memcmp(a->query_to_k_head, b->query_to_k_head, map_bytes) == 0 &&
            memcmp(a->query_to_v_head, b->query_to_v_head, map_bytes) == 0;
 }
@@ -145,9 +143,10 @@ static void add_heads_json(struct text_buf *out, const struct figures *f)
         text_buf_add(out,
                      "%s{\"first_layer\":%u,\"last_layer\":%u,\"query_heads\":%u,\"k_heads\":%u,"
                      "\"v_heads\":%u,"
-                     "\"d_qk\":%u,\"d_v\":%u,\"query_to_k_head\":[",
+                     "\"d_qk\":%u,\"d_v\":%u,\"window\":%u,\"cache_group\":%u,"
+                     "\"query_to_k_head\":[",
                      first == 0 ? "" : ",", first, end - 1, l->n_query_heads, l->n_k_heads,
-                     l->n_v_heads, l->d_qk, l->d_v);
+                     l->n_v_heads, l->d_qk, l->d_v, l->window, l->cache_group);
         add_map(out, l->query_to_k_head, l->n_query_heads, ",");
         text_buf_add(out, "],\"query_to_v_head\":[");
         add_map(out, l->query_to_v_head, l->n_query_heads, ",");
@@ -176,12 +175,13 @@ static void add_ledgers_json(struct text_buf *out, const struct figures *f)
         struct length_row row = ledgers_at(f, f->lengths[i]);
         text_buf_add(out,
                      "%s{\"tokens\":%" PRIu64 ",\"kv_bytes_stored\":%" PRIu64
+                     ",\"kv_scale_bytes_stored\":%" PRIu64 ",\"kv_bytes_pinned\":%" PRIu64
                      ",\"kv_bytes_read_per_step\":%" PRIu64
                      ",\"kv_bytes_appended_per_token\":%" PRIu64
                      ",\"kv_bytes_if_repeated\":%" PRIu64 ",\"attention_flops_per_token\":%" PRIu64
                      ",\"projection_flops_per_token\":%" PRIu64 "}",
-                     i == 0 ? "" : ",", f->lengths[i], row.stored, row.read, row.append,
-                     row.repeated, row.attention_flops, row.projection_flops);
+                     i == 0 ? "" : ",", f->lengths[i], row.stored, row.scales, row.pinned, row.read,
+                     row.append, row.repeated, row.attention_flops, row.projection_flops);
     }
     text_buf_add(out, "]");
 }
@@ -224,8 +224,11 @@ static void add_heads_text(struct text_buf *out, const struct figures *f)
         const struct graph_layer *l = &graph->layers[first];
         end = end_of_run(graph, first);
         text_buf_add(
-            out, "heads         layers %u-%u: %u query heads, %u K heads of %u, %u V heads of %u\n",
+            out, "heads         layers %u-%u: %u query heads, %u K heads of %u, %u V heads of %u",
             first, end - 1, l->n_query_heads, l->n_k_heads, l->d_qk, l->n_v_heads, l->d_v);
+        if (l->window != 0)
+            text_buf_add(out, ", window %u", l->window);
+        text_buf_add(out, "\n");
         text_buf_add(out, "              query head to K head: ");
         add_map(out, l->query_to_k_head, l->n_query_heads, " ");
         text_buf_add(out, "\n              query head to V head: ");
@@ -242,15 +245,15 @@ static void add_tables_text(struct text_buf *out, const struct figures *f)
         text_buf_add(out, "  %-11s %8" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n",
                      f->types[i].type->name, f->types[i].tensors, f->types[i].elements,
                      f->types[i].bytes);
-    text_buf_add(out, "\n%-13s %14s %14s %14s %14s %16s %16s\n", "ledger at T", "K/V stored",
-                 "read a step", "append a token", "if repeated", "attention FLOPs",
+    text_buf_add(out, "\n%-13s %14s %14s %14s %14s %14s %16s %16s\n", "ledger at T", "K/V stored",
+                 "pages pinned", "read a step", "append a token", "if repeated", "attention FLOPs",
                  "projection FLOPs");
     for (size_t i = 0; i < f->n_lengths; i++) {
         struct length_row row = ledgers_at(f, f->lengths[i]);
         text_buf_add(out,
                      "  %-11" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64
-                     " %16" PRIu64 " %16" PRIu64 "\n",
-                     f->lengths[i], row.stored, row.read, row.append, row.repeated,
+                     " %14" PRIu64 " %16" PRIu64 " %16" PRIu64 "\n",
+                     f->lengths[i], row.stored, row.pinned, row.read, row.append, row.repeated,
                      row.attention_flops, row.projection_flops);
     }
 }

@@ -33,6 +33,11 @@ static uint64_t qo_width(const struct ledger_shape *s)
     return times(s->query_heads, plus(s->d_qk, s->d_v));
 }
 
+uint64_t ledger_visible_tokens(const struct ledger_shape *s, uint64_t tokens)
+{
+    return s->window != 0 && s->window < tokens ? s->window : tokens;
+}
+
 uint64_t ledger_projection_parameters(const struct ledger_shape *s)
 {
     return times(s->hidden, plus(qo_width(s), kv_width(s)));
@@ -45,12 +50,14 @@ uint64_t ledger_projection_flops(const struct ledger_shape *s, uint64_t rows)
 
 uint64_t ledger_qk_flops(const struct ledger_shape *s, uint64_t rows, uint64_t tokens)
 {
-    return times(times(2, times(rows, tokens)), times(s->query_heads, s->d_qk));
+    uint64_t products = times(rows, ledger_visible_tokens(s, tokens));
+    return times(times(2, products), times(s->query_heads, s->d_qk));
 }
 
 uint64_t ledger_pv_flops(const struct ledger_shape *s, uint64_t rows, uint64_t tokens)
 {
-    return times(times(2, times(rows, tokens)), times(s->query_heads, s->d_v));
+    uint64_t products = times(rows, ledger_visible_tokens(s, tokens));
+    return times(times(2, products), times(s->query_heads, s->d_v));
 }
 
 uint64_t ledger_append_bytes(const struct ledger_shape *s, uint64_t rows)
@@ -60,7 +67,14 @@ uint64_t ledger_append_bytes(const struct ledger_shape *s, uint64_t rows)
 
 uint64_t ledger_history_bytes(const struct ledger_shape *s, uint64_t requests, uint64_t tokens)
 {
-    return times(times(requests, tokens), times(kv_width(s), s->kv_bytes));
+    uint64_t rows = times(requests, ledger_visible_tokens(s, tokens));
+    return times(rows, times(kv_width(s), s->kv_bytes));
+}
+
+uint64_t ledger_scale_bytes(const struct ledger_shape *s, uint64_t requests, uint64_t tokens)
+{
+    uint64_t rows = times(requests, ledger_visible_tokens(s, tokens));
+    return times(rows, times(plus(s->k_heads, s->v_heads), s->kv_scale_bytes));
 }
 
 uint64_t ledger_fused_width(const struct ledger_shape *s)
@@ -70,7 +84,8 @@ uint64_t ledger_fused_width(const struct ledger_shape *s)
 
 uint64_t ledger_repeat_bytes(const struct ledger_shape *s, uint64_t requests, uint64_t tokens)
 {
-    return times(times(requests, tokens), times(qo_width(s), s->kv_bytes));
+    uint64_t rows = times(requests, ledger_visible_tokens(s, tokens));
+    return times(rows, times(qo_width(s), s->kv_bytes));
 }
 
 double ledger_intensity(const struct ledger_shape *s)
@@ -81,6 +96,29 @@ double ledger_intensity(const struct ledger_shape *s)
 double ledger_intensity_repeated(const struct ledger_shape *s)
 {
     return 2.0 / (double)s->kv_bytes;
+}
+
+uint64_t ledger_pinned_pages(const struct ledger_shape *s, uint64_t tokens, uint64_t page_tokens)
+{
+    ASSERT(page_tokens > 0);
+    if (tokens == 0)
+        return 0;
+    uint64_t last = tokens - 1, window = s->window != 0 ? s->window : tokens;
+    uint64_t first = last >= window ? last - window + 1 : 0;
+    return last / page_tokens - first / page_tokens + 1;
+}
+
+uint64_t ledger_page_bytes(const struct ledger_shape *s, uint64_t page_tokens)
+{
+    uint64_t row = times(plus(s->d_qk, s->d_v), s->kv_bytes);
+    return times(page_tokens, plus(row, times(2, s->kv_scale_bytes)));
+}
+
+uint64_t ledger_pinned_bytes(const struct ledger_shape *s, uint64_t tokens, uint64_t page_tokens)
+{
+    ASSERT(s->k_heads == s->v_heads);
+    uint64_t pages = times(s->k_heads, ledger_pinned_pages(s, tokens, page_tokens));
+    return times(pages, ledger_page_bytes(s, page_tokens));
 }
 
 /* True if one of the rank's query heads reads K/V head `kv`. */
@@ -200,6 +238,24 @@ uint64_t ledger_model_attention_flops(const struct ledger_shape *layers, uint32_
     for (uint32_t l = 0; l < n_layers; l++)
         sum = plus(sum, plus(ledger_qk_flops(&layers[l], rows, tokens),
                              ledger_pv_flops(&layers[l], rows, tokens)));
+    return sum;
+}
+
+uint64_t ledger_model_scale_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                  uint32_t n_layers, uint64_t requests, uint64_t tokens)
+{
+    uint64_t sum = 0;
+    for (uint32_t l = 0; l < n_layers; l++)
+        sum = plus(sum, source[l] == l ? ledger_scale_bytes(&layers[l], requests, tokens) : 0);
+    return sum;
+}
+
+uint64_t ledger_model_pinned_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                   uint32_t n_layers, uint64_t tokens, uint64_t page_tokens)
+{
+    uint64_t sum = 0;
+    for (uint32_t l = 0; l < n_layers; l++)
+        sum = plus(sum, source[l] == l ? ledger_pinned_bytes(&layers[l], tokens, page_tokens) : 0);
     return sum;
 }
 

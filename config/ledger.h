@@ -1,9 +1,10 @@
 /* ledger.h: the byte and FLOP formulas of M5.7, one function a term (0x02 to 0x09). Pure; any
  * thread.
  *
- * The terms are logical: padding, metadata, workspace and scales are not in them. A multiply-add
- * is two FLOPs. B is requests of equal retained length T; rows is new rows over all requests (B
- * times S_q). The figures of every graph that is served fit 64 bits for B * S_q up to 32; an
+ * The terms are logical: padding, metadata and workspace are not in them, and scales are a term of
+ * their own. A multiply-add is two FLOPs. B is requests of equal retained length T; rows is new
+ * rows over all requests (B times S_q). A layer with a window reads and keeps its last W tokens
+ * where T is said. The figures of every graph that is served fit 64 bits for B * S_q up to 32; an
  * overflow is asserted, never wrapped. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_LEDGER_H
@@ -14,8 +15,13 @@
 /* One layer's attention. MHA has k_heads = v_heads = query_heads, MQA has 1. */
 struct ledger_shape {
     uint64_t hidden, query_heads, k_heads, v_heads, d_qk, d_v;
-    uint64_t kv_bytes; /* an element */
+    uint64_t kv_bytes;       /* an element */
+    uint64_t kv_scale_bytes; /* a token and head, of K and of V alike; 0: none */
+    uint64_t window;         /* W; 0: everything */
 };
+
+/* min(T, W). */
+uint64_t ledger_visible_tokens(const struct ledger_shape *shape, uint64_t tokens);
 
 /* 0x02-0x04: d (H_q d_qk + H_k d_qk + H_v d_v + H_q d_v), biases apart. */
 uint64_t ledger_projection_parameters(const struct ledger_shape *shape);
@@ -27,6 +33,8 @@ uint64_t ledger_pv_flops(const struct ledger_shape *shape, uint64_t rows, uint64
 uint64_t ledger_append_bytes(const struct ledger_shape *shape, uint64_t rows);
 /* K and V of T tokens, stored once and read once. */
 uint64_t ledger_history_bytes(const struct ledger_shape *shape, uint64_t requests, uint64_t tokens);
+/* The scales beside the history. */
+uint64_t ledger_scale_bytes(const struct ledger_shape *shape, uint64_t requests, uint64_t tokens);
 /* Output width of one matrix that holds Q, K and V. */
 uint64_t ledger_fused_width(const struct ledger_shape *shape);
 
@@ -37,6 +45,16 @@ enum { LEDGER_GROUPED_TEMPORARY_BYTES = 0 };
 /* FLOPs a byte of K/V: read once, and read again for every query head. */
 double ledger_intensity(const struct ledger_shape *shape);
 double ledger_intensity_repeated(const struct ledger_shape *shape);
+
+/* Pages: what a request of T tokens, whose last row is at position T - 1, holds on to. Windowed:
+ * floor(p / page) - floor(max(0, p - W + 1) / page) + 1 pages, else those of all T tokens. */
+uint64_t ledger_pinned_pages(const struct ledger_shape *shape, uint64_t tokens,
+                             uint64_t page_tokens);
+/* One head of one layer, scales included. */
+uint64_t ledger_page_bytes(const struct ledger_shape *shape, uint64_t page_tokens);
+/* All heads of one layer. K and V heads are equally many. */
+uint64_t ledger_pinned_bytes(const struct ledger_shape *shape, uint64_t tokens,
+                             uint64_t page_tokens);
 
 /* 0x07: query heads shared out over ranks in order, equally many each. */
 struct ledger_placement {
@@ -77,6 +95,10 @@ uint64_t ledger_model_append_bytes(const struct ledger_shape *layers, const uint
                                    uint32_t n_layers, uint64_t rows);
 uint64_t ledger_model_attention_flops(const struct ledger_shape *layers, uint32_t n_layers,
                                       uint64_t rows, uint64_t tokens);
+uint64_t ledger_model_scale_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                  uint32_t n_layers, uint64_t requests, uint64_t tokens);
+uint64_t ledger_model_pinned_bytes(const struct ledger_shape *layers, const uint32_t *source,
+                                   uint32_t n_layers, uint64_t tokens, uint64_t page_tokens);
 /* New rows sent to pipeline stages: crossings is the sum over producers of the other stages that
  * read them. */
 uint64_t ledger_stage_append_bytes(const struct ledger_shape *shape, uint64_t crossings,

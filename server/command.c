@@ -8,7 +8,7 @@
 
 const struct command commands[] = {
     {"serve", "serve MODEL.gguf [flags]", "Serve a model over HTTP.", serve_command},
-    {"inspect", "inspect MODEL.gguf [--json] [flags]",
+    {"inspect", "inspect MODEL.gguf [--ledger] [--json] [flags]",
      "Show a model's manifest, identity, head map, sizes and ledgers.", inspect_command},
     {"kernels", "kernels [--isa NAME]",
      "Show each operation's kernels on this machine, and which is chosen.", kernels_command},

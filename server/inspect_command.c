@@ -1,6 +1,8 @@
-/* inspect_command.c: `foldkv inspect`: the report of config/inspection.h for the options that serve would take. */
+/* inspect_command.c: `foldkv inspect`: the report of config/inspection.h, or with --ledger that of config/ledger_report.h, for
+ * the options that serve would take. */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/inspection.h"
+#include "config/ledger_report.h"
 #include "config/mem.h"
 #include "kernels/kernel.h"
 #include "sched/model.h"
@@ -47,14 +49,40 @@ static void subject_release(struct subject *s)
     gguf_free(&s->gguf);
 }
 
-static int print_report(const struct subject *s, const struct options *options, bool is_json)
+/* Bytes of an element of K or V, and of the scale that a token's row of one head has. */
+static const struct {
+    uint32_t element, scale;
+} kv_bytes[KV_TYPE_COUNT] = {[KV_F16] = {2, 0}, [KV_F32] = {4, 0}, [KV_I8] = {1, 4}};
+
+/* The seed's running length, or the whole context if that is less. */
+enum { LEDGER_TOKENS = 4096 };
+
+static char *ledger_of(const struct subject *s, const struct options *options, bool is_json)
+{
+    uint32_t context = s->graph->context;
+    struct ledger_report report = {.graph = s->graph,
+                                   .kv_type = options->cache_type,
+                                   .kv_bytes = kv_bytes[s->kv_type].element,
+                                   .kv_scale_bytes = kv_bytes[s->kv_type].scale,
+                                   .page_tokens = PAGE_TOKENS,
+                                   .tokens = context < LEDGER_TOKENS ? context : LEDGER_TOKENS};
+    return is_json ? ledger_report_json(&report) : ledger_report_text(&report);
+}
+
+static char *report_of(const struct subject *s, const struct options *options, bool is_json)
 {
     struct inspection inspection = {.gguf = s->gguf,
                                     .graph = s->graph,
                                     .manifest = s->manifest,
                                     .kv_type = options->cache_type,
-                                    .kv_bytes = s->kv_type == KV_F16 ? 2 : 4};
-    char *text = is_json ? inspection_json(&inspection) : inspection_text(&inspection);
+                                    .kv_bytes = kv_bytes[s->kv_type].element,
+                                    .kv_scale_bytes = kv_bytes[s->kv_type].scale,
+                                    .page_tokens = PAGE_TOKENS};
+    return is_json ? inspection_json(&inspection) : inspection_text(&inspection);
+}
+
+static int print_report(char *text)
+{
     if (text == NULL)
         return command_complain(&(struct why){.text = "no memory for the report"});
     fputs(text, stdout);
@@ -64,7 +92,10 @@ static int print_report(const struct subject *s, const struct options *options, 
 
 int inspect_command(size_t n_words, char *const *words)
 {
-    struct option_extra extras[] = {{.flag = "json", .prose = "One JSON object instead of text."}};
+    struct option_extra extras[] = {
+        {.flag = "json", .prose = "One JSON object instead of text."},
+        {.flag = "ledger", .prose = "The byte and FLOP tables: as it is, as MHA, as MQA."},
+    };
     struct options options;
     struct options_line line;
     struct subject subject = {0};
@@ -76,9 +107,14 @@ int inspect_command(size_t n_words, char *const *words)
         return command_print_help("inspect", extras, ARRAY_LEN(extras), true);
     if (line.n_positionals != 1)
         return command_misused("inspect", "inspect takes one model file");
-    int code = subject_init(&subject, line.positionals[0], &options, &why) == OK
-                   ? print_report(&subject, &options, extras[0].ret_value != NULL)
-                   : command_complain(&why);
+    bool is_json = extras[0].ret_value != NULL;
+    int code = COMMAND_DONE;
+    if (subject_init(&subject, line.positionals[0], &options, &why) != OK)
+        code = command_complain(&why);
+    else if (extras[1].ret_value != NULL)
+        code = print_report(ledger_of(&subject, &options, is_json));
+    else
+        code = print_report(report_of(&subject, &options, is_json));
     subject_release(&subject);
     return code;
 }

@@ -42,6 +42,11 @@ class Commands(unittest.TestCase):
         again = foldkv("inspect", model(), "--json")
         self.assertEqual(run.stdout, again.stdout)
         self.assertIn("llama", foldkv("inspect", model()).stdout)
+        self.assertIn("as MHA", foldkv("inspect", model(), "--ledger").stdout)
+        ledger = json.loads(foldkv("inspect", model(), "--ledger", "--json", "--cache-type", "f32").stdout)
+        layer = ledger["layers"][0]["arrangements"]
+        self.assertEqual((layer["model"]["kv_heads"], layer["mha"]["kv_heads"], layer["mqa"]["kv_heads"]), (3, 9, 1))
+        self.assertEqual(layer["model"]["append_bytes_per_token"], 3 * (64 + 64) * 4)
 
     def test_3_kernels(self):
         run = foldkv("kernels")

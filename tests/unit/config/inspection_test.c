@@ -24,7 +24,7 @@ static void prepare(void)
     ck_assert_msg(graph_from_gguf(gguf, &graph, &why) == OK, "%s", why.text);
     ck_assert_int_eq(sha256_of(gguf_bytes(gguf).bytes, gguf_bytes(gguf).len, hash), OK);
     ck_assert_int_eq(manifest_new(graph, hash, &layout, &binding, &manifest, &why), OK);
-    in = (struct inspection){gguf, graph, manifest, "f16", 2};
+    in = (struct inspection){gguf, graph, manifest, "f16", 2, 0, 64};
 }
 
 static void open_small(void)
@@ -71,6 +71,8 @@ START_TEST(json_of_a_small_model)
     ck_assert_uint_eq(json_array_size(ledgers), 2); /* 512 and the context, 1024 */
     ck_assert_int_eq(number(json_array_get(ledgers, 0), "kv_bytes_stored"), 512 * 256);
     ck_assert_int_eq(number(json_array_get(ledgers, 1), "tokens"), 1024);
+    ck_assert_int_eq(number(json_array_get(ledgers, 1), "kv_bytes_pinned"), 1024 * 256);
+    ck_assert_int_eq(number(json_array_get(ledgers, 1), "kv_scale_bytes_stored"), 0);
     ck_assert_int_eq(number(json_array_get(ledgers, 1), "kv_bytes_if_repeated"), 3 * 1024 * 256);
     json_int_t weights = 0;
     const json_t *types = json_object_get(report, "weights");
@@ -81,6 +83,39 @@ START_TEST(json_of_a_small_model)
         tensors += (json_int_t)gguf_tensor_at(gguf, i)->bytes;
     ck_assert_int_eq(weights, tensors);
     free(again);
+    json_decref(report);
+    mem_free(text);
+    close_all();
+}
+END_TEST
+
+/* 5 windowed layers of 6, int8: what is pinned is whole pages of the window, scales included. */
+START_TEST(json_of_a_windowed_model)
+{
+    size_t len = 0;
+    struct small_model model = small_model_default();
+    model.architecture = "gemma3";
+    model.layers = 6;
+    model.window = 100;
+    bytes = small_model_bytes(&model, &len);
+    ck_assert_int_eq(gguf_parse(bytes, len, &gguf, NULL), OK);
+    prepare();
+    in.kv_type = "int8";
+    in.kv_bytes = 1;
+    in.kv_scale_bytes = 4;
+    char *text = inspection_json(&in);
+    json_t *report = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    ck_assert_ptr_nonnull(report);
+    const json_t *heads = json_object_get(report, "heads");
+    ck_assert_uint_eq(json_array_size(heads), 2);
+    ck_assert_int_eq(number(json_array_get(heads, 0), "window"), 100);
+    ck_assert_int_eq(number(json_array_get(heads, 1), "window"), 0);
+    ck_assert_int_eq(number(json_array_get(heads, 1), "cache_group"), 1);
+    const json_t *row = json_array_get(json_object_get(report, "ledgers"), 1); /* T = 1024 */
+    ck_assert_int_eq(number(row, "kv_bytes_stored"), (5 * 100 + 1024) * 64);
+    ck_assert_int_eq(number(row, "kv_scale_bytes_stored"), (5 * 100 + 1024) * 16);
+    ck_assert_int_eq(number(row, "kv_bytes_pinned"), (5 * 2 + 16) * 64 * 80);
+    ck_assert_int_eq(number(row, "kv_bytes_appended_per_token"), 6 * 64);
     json_decref(report);
     mem_free(text);
     close_all();
@@ -153,7 +188,7 @@ START_TEST(the_real_checkpoint)
     ck_assert(last.len == 7 && memcmp(last.bytes, "ectable", 7) == 0);
     char *text = inspection_text(&in);
     ck_assert_ptr_nonnull(strstr(text, "query head to K head: 0 0 0 1 1 1 2 2 2\n"));
-    ck_assert_ptr_nonnull(strstr(text, "  8192             188743680"));
+    ck_assert_ptr_nonnull(strstr(text, "  8192             188743680      188743680"));
     mem_free(text);
     close_all();
 }
@@ -165,6 +200,7 @@ int main(void)
     TCase *tc = tcase_create("reports");
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, json_of_a_small_model);
+    tcase_add_test(tc, json_of_a_windowed_model);
     tcase_add_test(tc, text_of_a_small_model);
     tcase_add_test(tc, every_allocation_fails_once);
     tcase_add_test(tc, the_real_checkpoint);

@@ -236,6 +236,61 @@ START_TEST(an_uneven_map_is_placed_by_its_entries)
 }
 END_TEST
 
+START_TEST(a_window_bounds_what_is_read_and_pinned)
+{
+    /* gemma3-270m: 1 head of 256, window 512 */
+    struct ledger_shape s = {.hidden = 640,
+                             .query_heads = 4,
+                             .k_heads = 1,
+                             .v_heads = 1,
+                             .d_qk = 256,
+                             .d_v = 256,
+                             .kv_bytes = 2,
+                             .window = 512};
+    struct ledger_shape all = s;
+    all.window = 0;
+    ck_assert_uint_eq(ledger_history_bytes(&s, 1, 512), ledger_history_bytes(&all, 1, 512));
+    ck_assert_uint_eq(ledger_history_bytes(&s, 3, 16384), 3 * 512 * 1024);
+    ck_assert_uint_eq(ledger_qk_flops(&s, 1, 16384), ledger_qk_flops(&all, 1, 512));
+    ck_assert_uint_eq(ledger_pv_flops(&s, 1, 16384), ledger_pv_flops(&all, 1, 512));
+    ck_assert_uint_eq(ledger_repeat_bytes(&s, 1, 16384), ledger_repeat_bytes(&all, 1, 512));
+    ck_assert_uint_eq(ledger_append_bytes(&s, 1), 1024);
+    ck_assert_uint_eq(ledger_pinned_pages(&all, 16384, 64), 256);
+    ck_assert_uint_eq(ledger_pinned_pages(&s, 16384, 64), 8);
+    ck_assert_uint_eq(ledger_pinned_bytes(&s, 16384, 64), 8 * 64 * 1024);
+    for (uint64_t tokens = 0; tokens < 2000; tokens++) {
+        uint64_t p = tokens - 1, seen = p + 1 > 512 ? p - 512 + 1 : 0;
+        uint64_t pages = tokens == 0 ? 0 : p / 64 - seen / 64 + 1;
+        ck_assert_uint_eq(ledger_pinned_pages(&s, tokens, 64), pages);
+        ck_assert_uint_eq(ledger_pinned_pages(&all, tokens, 64), (tokens + 63) / 64);
+    }
+}
+END_TEST
+
+START_TEST(scales_are_a_term_of_their_own)
+{
+    struct ledger_shape f16 = shape_of(8), i8 = f16;
+    i8.kv_bytes = 1;
+    i8.kv_scale_bytes = 4;
+    struct ledger_shape layers[2] = {i8, i8};
+    const uint32_t own[] = {0, 1}, shared[] = {0, 0};
+    ck_assert_uint_eq(ledger_history_bytes(&i8, 1, 4096) * 2, ledger_history_bytes(&f16, 1, 4096));
+    ck_assert_uint_eq(ledger_scale_bytes(&i8, 1, 4096), 4096 * 16 * 4);
+    ck_assert_uint_eq(ledger_scale_bytes(&f16, 1, 4096), 0);
+    ck_assert_uint_eq(ledger_page_bytes(&i8, 64), 64 * (256 + 8));
+    ck_assert_uint_eq(ledger_page_bytes(&f16, 64), 64 * 512);
+    ck_assert_uint_eq(ledger_pinned_bytes(&i8, 4096, 64),
+                      ledger_history_bytes(&i8, 1, 4096) + ledger_scale_bytes(&i8, 1, 4096));
+    ck_assert_uint_eq(ledger_model_pinned_bytes(layers, own, 2, 65, 64),
+                      2 * ledger_pinned_bytes(&i8, 65, 64));
+    ck_assert_uint_eq(ledger_model_pinned_bytes(layers, shared, 2, 65, 64),
+                      ledger_pinned_bytes(&i8, 65, 64));
+    ck_assert_uint_eq(ledger_model_scale_bytes(layers, own, 2, 3, 10),
+                      6 * ledger_scale_bytes(&i8, 1, 10));
+    ck_assert(ledger_intensity(&i8) == 2.0 * 4 / 1);
+}
+END_TEST
+
 START_TEST(an_overflow_aborts)
 {
     struct ledger_shape s = shape_of(8);
@@ -258,6 +313,8 @@ int main(void)
     tcase_add_test(tc, mha_and_mqa_are_the_endpoints);
     tcase_add_test(tc, k_and_v_keep_their_own_counts_and_widths);
     tcase_add_test(tc, an_uneven_map_is_placed_by_its_entries);
+    tcase_add_test(tc, a_window_bounds_what_is_read_and_pinned);
+    tcase_add_test(tc, scales_are_a_term_of_their_own);
     tcase_add_test_raise_signal(tc, an_overflow_aborts, 6 /* SIGABRT */);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
