@@ -1,13 +1,7 @@
-/* bpe.c: merges inside one word, lowest rank first.
+/* bpe.c: a byte-level vocabulary's merges: which pairs of tokens join, in which order.
  *
- * HOW     The word's bytes become symbols in a linked list. A heap holds the places where a known
- *         pair begins, ordered by (rank, place) in one 64-bit number. The least is taken; if its
- *         pair still stands there, the right symbol joins the left one and the two pairs around it
- *         enter the heap. A place whose pair has changed is passed over when it comes up: removing
- *         it earlier would cost more.
- * ALWAYS  (1) Merges happen in the order (rank, place), as the trainer did them.        merge_all
- *         (2) A word of n bytes takes at most 2n places in the heap: n - 1 at first,
- *             and a merge takes one out and puts at most two in.                        push
+ * HOW     A table by pair gives the rank of a merge; the word's bytes are the symbols that merging.c
+ *         joins.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/bpe.h"
@@ -16,16 +10,16 @@
 #include "server/byte_text.h"
 #include "server/character.h"
 
-enum { SCRATCH_ROOM_MIN = 64, RANK_BITS = 24, MERGES_MAX = (1 << RANK_BITS) - 2 };
+enum { RANK_BITS = 24, MERGES_MAX = (1 << RANK_BITS) - 2 };
 #define RANK_MASK ((1u << RANK_BITS) - 1)
-#define NONE UINT32_MAX /* no symbol, no token, no rank */
 
 struct merge {
     uint32_t left, right, merged;
 };
 
 struct bpe {
-    uint32_t byte_ids[256]; /* the token of each byte, NONE for bytes that UTF-8 never has */
+    uint32_t
+        byte_ids[256]; /* the token of each byte, MERGING_NONE for bytes that UTF-8 never has */
     uint32_t n_merges;
     uint32_t mask;
     struct merge *merges; /* [n_merges], by rank */
@@ -60,7 +54,7 @@ static uint32_t *slot_of(const struct bpe *bpe, uint32_t left, uint32_t right)
 static uint32_t rank_of(const struct bpe *bpe, uint32_t left, uint32_t right)
 {
     uint32_t slot = *slot_of(bpe, left, right);
-    return slot == 0 ? NONE : (slot & RANK_MASK) - 1;
+    return slot == 0 ? MERGING_NONE : (slot & RANK_MASK) - 1;
 }
 
 static enum status refuse_merge(size_t rank, struct slice text, const char *what,
@@ -148,7 +142,9 @@ static enum status read_bytes(struct bpe *bpe, const struct token_index *index,
                            "tokenizer.ggml.tokens: no token for byte 0x%02x ('%.*s') and no "
                            "tokenizer.ggml.unknown_token_id; one of them is needed",
                            byte, (int)len, text);
-        bpe->byte_ids[byte] = id >= 0 ? (uint32_t)id : unknown >= 0 ? (uint32_t)unknown : NONE;
+        bpe->byte_ids[byte] = id >= 0        ? (uint32_t)id
+                              : unknown >= 0 ? (uint32_t)unknown
+                                             : MERGING_NONE;
     }
     return OK;
 }
@@ -182,112 +178,35 @@ void bpe_free(struct bpe **bpe)
     *bpe = NULL;
 }
 
-void bpe_scratch_release(struct bpe_scratch *scratch)
+static uint32_t rank_of_pair(const void *user, const struct merging_symbol *symbols, uint32_t left,
+                             uint32_t *ret_merged)
 {
-    mem_free(scratch->symbols);
-    mem_free(scratch->heap);
-    *scratch = (struct bpe_scratch){0};
-}
-
-/* The contents need not survive, so nothing is copied. */
-static enum status reserve(struct bpe_scratch *scratch, size_t n)
-{
-    if (n <= scratch->room)
-        return OK;
-    size_t room = scratch->room * 2 > n ? scratch->room * 2 : n;
-    room = room < SCRATCH_ROOM_MIN ? SCRATCH_ROOM_MIN : room;
-    bpe_scratch_release(scratch);
-    scratch->symbols = mem_alloc(room * sizeof scratch->symbols[0]);
-    scratch->heap = mem_alloc(room * 2 * sizeof scratch->heap[0]);
-    if (scratch->symbols == NULL || scratch->heap == NULL) {
-        bpe_scratch_release(scratch);
-        return STATUS_NO_MEMORY;
-    }
-    scratch->room = room;
-    return OK;
-}
-
-static void push(struct bpe_scratch *scratch, uint64_t entry)
-{
-    ASSERT(scratch->heap_count < scratch->room * 2);
-    uint64_t *heap = scratch->heap;
-    size_t at = scratch->heap_count++;
-    while (at > 0 && heap[(at - 1) / 2] > entry) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap[at] = entry;
-}
-
-static uint64_t pop(struct bpe_scratch *scratch)
-{
-    uint64_t *heap = scratch->heap;
-    uint64_t least = heap[0], entry = heap[--scratch->heap_count];
-    size_t n = scratch->heap_count, at = 0;
-    for (size_t child = 1; child < n; child = at * 2 + 1) {
-        child += child + 1 < n && heap[child + 1] < heap[child];
-        if (heap[child] >= entry)
-            break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = entry;
-    return least;
-}
-
-/* Enters the pair that begins at symbol `left`, if it is one. */
-static void offer(const struct bpe *bpe, struct bpe_scratch *scratch, uint32_t left)
-{
-    const struct bpe_symbol *symbols = scratch->symbols;
-    if (left == NONE || symbols[left].next == NONE)
-        return;
+    const struct bpe *bpe = user;
     uint32_t rank = rank_of(bpe, symbols[left].id, symbols[symbols[left].next].id);
-    if (rank != NONE)
-        push(scratch, (uint64_t)rank << 32 | left);
+    if (rank != MERGING_NONE)
+        *ret_merged = bpe->merges[rank].merged;
+    return rank;
 }
 
-static void merge_all(const struct bpe *bpe, struct bpe_scratch *scratch)
-{
-    struct bpe_symbol *symbols = scratch->symbols;
-    while (scratch->heap_count > 0) {
-        uint64_t entry = pop(scratch);
-        const struct merge *merge = &bpe->merges[entry >> 32];
-        uint32_t left = (uint32_t)entry, right = symbols[left].next;
-        if (symbols[left].id != merge->left || right == NONE || symbols[right].id != merge->right)
-            continue;
-        symbols[left].id = merge->merged;
-        symbols[left].next = symbols[right].next;
-        symbols[right].id = NONE; /* matches no merge any more */
-        if (symbols[right].next != NONE)
-            symbols[symbols[right].next].previous = left;
-        offer(bpe, scratch, symbols[left].previous);
-        offer(bpe, scratch, left);
-    }
-}
-
-enum status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, struct slice word,
+enum status bpe_encode(const struct bpe *bpe, struct merging *merging, struct slice word,
                        struct token_ids *ids, struct why *ret_why)
 {
     if (word.len == 0)
         return OK;
-    if (word.len > BPE_WORD_BYTES_MAX)
+    if (word.len > MERGING_SYMBOLS_MAX)
         return why_set(ret_why, STATUS_BAD_REQUEST, "prompt",
                        "prompt: a word of %zu bytes; at most %d are served", word.len,
-                       BPE_WORD_BYTES_MAX);
-    TRY(reserve(scratch, word.len));
-    struct bpe_symbol *symbols = scratch->symbols;
+                       MERGING_SYMBOLS_MAX);
+    TRY(merging_reserve(merging, word.len));
+    struct merging_symbol *symbols = merging->symbols;
     uint32_t n = (uint32_t)word.len;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t id = bpe->byte_ids[(uint8_t)word.bytes[i]];
-        ASSERT(id != NONE); /* words are UTF-8 */
-        symbols[i] =
-            (struct bpe_symbol){.id = id, .previous = i - 1, .next = i + 1 < n ? i + 1 : NONE};
+        ASSERT(id != MERGING_NONE); /* words are UTF-8 */
+        symbols[i] = (struct merging_symbol){.id = id, .start = i};
     }
-    scratch->heap_count = 0;
-    for (uint32_t i = 0; i < n; i++)
-        offer(bpe, scratch, i);
-    merge_all(bpe, scratch);
-    for (uint32_t at = 0; at != NONE; at = symbols[at].next)
+    merging_run(merging, n, rank_of_pair, bpe);
+    for (uint32_t at = 0; at != MERGING_NONE; at = symbols[at].next)
         TRY(token_ids_add(ids, symbols[at].id));
     return OK;
 }

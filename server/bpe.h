@@ -1,31 +1,16 @@
 /* bpe.h: byte-level byte-pair encoding of one word: its bytes, merged in the order of the file's
  * ranks.
  *
- * Time is n log n in the word's bytes and memory 28 bytes a byte, held in the caller's scratch.
- * Read-only once made; any thread, each with its own scratch. */
+ * Time is n log n in the word's bytes. Read-only once made; any thread, each with its own scratch. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_BPE_H
 #define FOLDKV_SERVER_BPE_H
 
+#include "server/merging.h"
 #include "server/token_ids.h"
 #include "server/vocabulary.h"
 
-/* A longer word is refused: it would hold too much memory while it is merged. */
-enum { BPE_WORD_BYTES_MAX = 1 << 20 };
-
 struct bpe;
-
-struct bpe_symbol {
-    uint32_t id, previous, next;
-};
-
-/* Memory that one caller's words share. Zeroed is empty. */
-struct bpe_scratch {
-    struct bpe_symbol *symbols;
-    uint64_t *heap;
-    size_t room, heap_count;
-};
-void bpe_scratch_release(struct bpe_scratch *scratch);
 
 /* Reads tokenizer.ggml.merges. BAD_FILE names the merge that is malformed or speaks of a token that
  * is not there, or the byte that can occur in text and has neither a token nor an unknown token to
@@ -34,8 +19,8 @@ enum status bpe_new(const struct gguf *gguf, const struct token_index *index,
                     const struct vocabulary *vocabulary, struct bpe **ret_bpe,
                     struct why *ret_why) MUST_USE;
 void bpe_free(struct bpe **bpe);
-/* Adds the word's tokens to ids. NO_MEMORY; BAD_REQUEST for a word over BPE_WORD_BYTES_MAX. */
-enum status bpe_encode(const struct bpe *bpe, struct bpe_scratch *scratch, struct slice word,
+/* Adds the word's tokens to ids. NO_MEMORY; BAD_REQUEST for a word over MERGING_SYMBOLS_MAX bytes. */
+enum status bpe_encode(const struct bpe *bpe, struct merging *merging, struct slice word,
                        struct token_ids *ids, struct why *ret_why) MUST_USE;
 
 #endif

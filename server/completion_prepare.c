@@ -65,6 +65,18 @@ static enum status echo_prompt(struct completion *k)
     return k->text.failed ? STATUS_NO_MEMORY : OK;
 }
 
+/* Where the first token that is generated stands, and the first one that is scored. */
+static struct token_scores_start find_place(struct completion *k)
+{
+    const struct completion_request *a = k->asked;
+    const struct tokenizer *tokenizer = k->service->tokenizer;
+    (void)tokenizer_text(tokenizer, k->ids.ids[k->ids.count - 1], &k->is_inside);
+    if (!completion_request_scores_prompt(a))
+        return (struct token_scores_start){.is_inside = k->is_inside};
+    bool has_bos = a->prompt.bytes != NULL && vocabulary_adds_bos(tokenizer_vocabulary(tokenizer));
+    return (struct token_scores_start){.n_silent = has_bos ? 1 : 0};
+}
+
 /* Everything that can fail for want of memory, before the engine has it. */
 static enum status make_parts(struct completion *k)
 {
@@ -72,8 +84,9 @@ static enum status make_parts(struct completion *k)
     k->wish = (struct completion_wish){a->stream, a->include_usage, a->continuous_usage};
     TRY(echo_prompt(k));
     TRY(stop_match_new(a->stops, a->n_stops, &k->stops));
+    struct token_scores_start start = find_place(k);
     if (a->logprobs >= 0)
-        TRY(token_scores_new(k->service->tokenizer, 0, &k->scores));
+        TRY(token_scores_new(k->service->tokenizer, start, &k->scores));
     struct request_params params;
     TRY(fill_params(k, &params));
     k->n_prompt = params.n_ids;

@@ -34,6 +34,7 @@ struct completion {
     struct request *request;
     struct stop_match *stops;
     struct text_hold hold;
+    bool is_inside; /* the next token, as in tokenizer_text */
     struct token_scores *scores; /* NULL: none asked for */
     struct byte_buffer raw;      /* whole characters, before stop strings */
     struct byte_buffer text;     /* what may go out: all of it, or since the last event */

@@ -57,11 +57,11 @@ static bool has_text(const struct completion *k, uint32_t id)
 
 static enum status take_text(struct completion *k, uint32_t id)
 {
+    struct slice text = tokenizer_text(k->service->tokenizer, id, &k->is_inside);
     if (!has_text(k, id))
         return OK;
-    struct slice piece = tokenizer_piece(k->service->tokenizer, id);
     byte_buffer_clear(&k->raw);
-    text_hold_push(&k->hold, piece.bytes, piece.len, &k->raw);
+    text_hold_push(&k->hold, text.bytes, text.len, &k->raw);
     if (k->raw.failed)
         return STATUS_NO_MEMORY;
     if (k->raw.len == 0)

@@ -11,7 +11,9 @@
  *
  * The rows are the patterns that the vocabularies were trained with. smollm cuts out every numeral
  * before it looks for words, so that white space before a numeral ends where the text would end;
- * one expression says the same by what may follow it.
+ * one expression says the same by what may follow it. Line ends after white space, \s*[\r\n]+ where
+ * the pattern was first written, are said without going back, which over megabytes of spaces would
+ * exceed PCRE2's limits.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/pretokenizer.h"
@@ -21,24 +23,40 @@
 
 #include "config/mem.h"
 
+#define BLANK "\\t\\x{b}\\x{c}\\x{85}\\p{Z}" /* white space that ends no line */
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"
 #define GPT2                                                                                       \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE "\\p{L}\\p{N}]+"                      \
     "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
+#define SMOLLM                                                                                     \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|\\p{N}| ?[^" SPACE "\\p{L}\\p{N}]+"                         \
+    "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"
+/* What differs is how many numerals make a word. */
+#define CASELESS(numerals)                                                                         \
+    "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"          \
+    "|" numerals "| ?[^" SPACE "\\p{L}\\p{N}]+[\\r\\n]*|(?:[" BLANK "]*+[\\r\\n]++)++"             \
+    "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
+#define LLAMA3                                                                                     \
+    CASELESS("\\p{N}{1,3}"),                                                                       \
+    {                                                                                              \
+        .takes_whole_words = true, .adds_bos = true                                                \
+    }
+#define QWEN2 CASELESS("\\p{N}")
 
 static const struct row {
     const char *name;
     const char *pattern;
+    struct pretokenizer_traits traits;
 } rows[] = {
-    {"smollm", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+|\\p{N}| ?[^" SPACE "\\p{L}\\p{N}]+"
-               "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"},
-    {"gpt-2", GPT2},
-    {"gpt2", GPT2},
-    /* What converters write when they know no better name for a byte-level vocabulary. */
-    {"default", GPT2},
+    {"smollm", SMOLLM, {0}}, {"starcoder", SMOLLM, {0}}, {"refact", SMOLLM, {0}},
+    {"exaone", SMOLLM, {0}}, {"gpt-2", GPT2, {0}},       {"gpt2", GPT2, {0}},
+    {"exaone4", GPT2, {0}},  {"qwen2", QWEN2, {0}},      {"deepseek-r1-qwen", QWEN2, {0}},
+    {"megrez", QWEN2, {0}},  {"llama-bpe", LLAMA3},      {"llama3", LLAMA3},
+    {"llama-v3", LLAMA3},    {"falcon3", LLAMA3},
 };
 
 struct pretokenizer {
+    const struct row *row;
     pcre2_general_context *memory;
     pcre2_code *code;
 };
@@ -114,11 +132,17 @@ enum status pretokenizer_new(struct slice name, struct pretokenizer **ret_pretok
     struct pretokenizer *pretokenizer = mem_zalloc(1, sizeof *pretokenizer);
     if (pretokenizer == NULL)
         return STATUS_NO_MEMORY;
+    pretokenizer->row = row;
     enum status s = compile(pretokenizer, row->pattern);
     if (s != OK)
         pretokenizer_free(&pretokenizer);
     *ret_pretokenizer = pretokenizer;
     return s;
+}
+
+struct pretokenizer_traits pretokenizer_traits(const struct pretokenizer *pretokenizer)
+{
+    return pretokenizer->row->traits;
 }
 
 void pretokenizer_free(struct pretokenizer **pretokenizer)

@@ -10,10 +10,18 @@
 struct pretokenizer;
 struct word_walk;
 
+/* What a name says beyond its words. */
+struct pretokenizer_traits {
+    bool
+        takes_whole_words; /* a word that is a token is that token, whatever the merges would make of it */
+    bool adds_bos;         /* if the file does not say */
+};
+
 /* name is the value of tokenizer.ggml.pre. BAD_FILE lists the names served if it is not one;
  * NO_MEMORY. */
 enum status pretokenizer_new(struct slice name, struct pretokenizer **ret_pretokenizer,
                              struct why *ret_why) MUST_USE;
+struct pretokenizer_traits pretokenizer_traits(const struct pretokenizer *pretokenizer);
 void pretokenizer_free(struct pretokenizer **pretokenizer);
 
 /* One caller's state; used for one text after another. The pretokenizer must outlive it.

@@ -19,11 +19,6 @@ struct special_match {
     uint32_t ids[];     /* ascending by spelling */
 };
 
-static bool is_special(enum token_kind kind)
-{
-    return kind == TOKEN_CONTROL || kind == TOKEN_USER_DEFINED || kind == TOKEN_UNKNOWN;
-}
-
 static int compare(const void *a, const void *b, void *user)
 {
     const struct vocabulary *vocabulary = user;
@@ -37,14 +32,14 @@ enum status special_match_new(const struct vocabulary *vocabulary, struct specia
 {
     uint32_t n = 0;
     for (uint32_t id = 0; id < vocabulary_count(vocabulary); id++)
-        n += is_special(vocabulary_kind(vocabulary, id));
+        n += vocabulary_search(vocabulary, id) != SEARCH_NEVER;
     struct special_match *match = mem_zalloc(1, sizeof *match + n * sizeof match->ids[0]);
     *ret_match = match;
     if (match == NULL)
         return STATUS_NO_MEMORY;
     match->vocabulary = vocabulary;
     for (uint32_t id = 0; id < vocabulary_count(vocabulary); id++) {
-        if (!is_special(vocabulary_kind(vocabulary, id)))
+        if (vocabulary_search(vocabulary, id) == SEARCH_NEVER)
             continue;
         match->ids[match->n_ids++] = id;
         match->is_first[(uint8_t)vocabulary_piece(vocabulary, id).bytes[0]] = true;
@@ -88,8 +83,7 @@ static int64_t longest_at(const struct special_match *match, const char *text, s
         if (from == to)
             break;
         uint32_t id = match->ids[from]; /* the shortest of the candidates comes first */
-        bool is_wanted =
-            with_control || vocabulary_kind(match->vocabulary, id) == TOKEN_USER_DEFINED;
+        bool is_wanted = with_control || vocabulary_search(match->vocabulary, id) == SEARCH_ALWAYS;
         if (is_wanted && vocabulary_piece(match->vocabulary, id).len == depth + 1)
             found = id;
     }

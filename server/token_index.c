@@ -3,7 +3,7 @@
  * WHY     Merges and special ids are written as spellings; 150,000 look-ups must not be felt at
  *         start.
  * HOW     Open addressing over ids; a slot keeps 32 bits of the hash, so that a miss rarely touches
- *         a spelling. The hash takes eight bytes at a time. Trainers number tokens in the order of
+ *         a spelling. Trainers number tokens in the order of
  *         their merges, so that for what a merge makes, the id after the last merge's is nearly
  *         always right and saves the look-up.
  * NOT     Safe against crafted collisions: they cost the operator's own start, bounded by the
@@ -14,6 +14,7 @@
 
 #include "config/mem.h"
 #include "server/character.h"
+#include "server/text_hash.h"
 
 struct slot {
     uint32_t tag;
@@ -29,33 +30,10 @@ struct token_index {
 
 static const char tokens_key[] = "tokenizer.ggml.tokens";
 
-/* 1 to 8 bytes as a number; different for different bytes of one length. */
-static uint64_t load(const char *bytes, size_t n)
-{
-    if (n < 4)
-        return (uint64_t)(uint8_t)bytes[0] | (uint64_t)(uint8_t)bytes[n / 2] << 8 |
-               (uint64_t)(uint8_t)bytes[n - 1] << 16;
-    uint32_t low, high;
-    memcpy(&low, bytes, sizeof low);
-    memcpy(&high, bytes + n - sizeof high, sizeof high);
-    return (uint64_t)high << 32 | low;
-}
-
-static uint64_t hash_of(struct slice text)
-{
-    uint64_t hash = text.len;
-    for (size_t at = 0; at < text.len; at += 8) {
-        size_t n = text.len - at < 8 ? text.len - at : 8;
-        hash = (hash ^ load(text.bytes + at, n)) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
-    return hash * UINT64_C(0xbf58476d1ce4e5b9);
-}
-
 /* The slot of the spelling, or the empty one where it would be. */
 static struct slot *slot_of(const struct token_index *index, struct slice text, uint32_t *ret_tag)
 {
-    uint64_t hash = hash_of(text);
+    uint64_t hash = text_hash(text);
     *ret_tag = (uint32_t)hash;
     for (uint32_t at = (uint32_t)(hash >> 32) & index->mask;; at = (at + 1) & index->mask) {
         struct slot *slot = &index->slots[at];

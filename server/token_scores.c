@@ -22,9 +22,9 @@ enum { NAME_BYTES_MAX = 6 + 4 * TOKEN_BYTES_MAX };
 struct token_scores {
     const struct tokenizer *tokenizer; /* outlives this */
     struct text_hold hold;
-    struct byte_buffer text; /* what one token gave, cleared for each */
-    struct byte_buffer name; /* the token's name, cleared for each */
-    size_t offset;
+    struct byte_buffer text;         /* what one token gave, cleared for each */
+    struct byte_buffer name;         /* the token's name, cleared for each */
+    struct token_scores_start place; /* of the next token */
     size_t n_pending;
     json_t *tokens, *logprobs, *top, *offsets;
 };
@@ -34,8 +34,8 @@ static void clear_lists(struct token_scores *scores)
     json_decref(scores->tokens);
     json_decref(scores->logprobs);
     json_decref(scores->top);
-    json_decref(scores->offsets);
-    scores->tokens = scores->logprobs = scores->top = scores->offsets = NULL;
+    json_decref(scores->place.offsets);
+    scores->tokens = scores->logprobs = scores->top = scores->place.offsets = NULL;
 }
 
 static bool make_lists(struct token_scores *scores)
@@ -43,13 +43,13 @@ static bool make_lists(struct token_scores *scores)
     scores->tokens = json_array();
     scores->logprobs = json_array();
     scores->top = json_array();
-    scores->offsets = json_array();
+    scores->place.offsets = json_array();
     scores->n_pending = 0;
     return scores->tokens != NULL && scores->logprobs != NULL && scores->top != NULL &&
-           scores->offsets != NULL;
+           scores->place.offsets != NULL;
 }
 
-enum status token_scores_new(const struct tokenizer *tokenizer, size_t offset,
+enum status token_scores_new(const struct tokenizer *tokenizer, struct token_scores_start start,
                              struct token_scores **ret_scores)
 {
     *ret_scores = NULL;
@@ -57,7 +57,7 @@ enum status token_scores_new(const struct tokenizer *tokenizer, size_t offset,
     if (scores == NULL)
         return STATUS_NO_MEMORY;
     scores->tokenizer = tokenizer;
-    scores->offset = offset;
+    scores->place = start;
     byte_buffer_init(&scores->text, NAME_BYTES_MAX);
     byte_buffer_init(&scores->name, NAME_BYTES_MAX);
     if (!make_lists(scores)) {
@@ -127,11 +127,15 @@ static json_t *top_of(struct token_scores *scores, const struct token_output *ou
 }
 
 /* A control token that the model gives is no part of the text; one in the prompt is, where the
- * prompt is echoed. */
-static bool has_text(const struct token_scores *scores, const struct token_output *output)
+ * prompt is echoed, unless encoding put it there. */
+static struct slice text_of(struct token_scores *scores, const struct token_output *output)
 {
-    return output->is_prompt ||
-           vocabulary_kind(tokenizer_vocabulary(scores->tokenizer), output->id) != TOKEN_CONTROL;
+    struct slice text = tokenizer_text(scores->tokenizer, output->id, &scores->place.is_inside);
+    bool is_control =
+        vocabulary_kind(tokenizer_vocabulary(scores->tokenizer), output->id) == TOKEN_CONTROL;
+    bool is_silent = scores->place.n_silent > 0 || (is_control && !output->is_prompt);
+    scores->place.n_silent -= scores->place.n_silent > 0;
+    return is_silent ? (struct slice){"", 0} : text;
 }
 
 enum status token_scores_add(struct token_scores *scores, const struct token_output *output)
@@ -141,26 +145,24 @@ enum status token_scores_add(struct token_scores *scores, const struct token_out
     bool is_added = name.len > 0 &&
                     json_array_append_new(scores->tokens, json_stringn(name.bytes, name.len)) == 0;
     is_added = json_array_append_new(scores->logprobs, logprob) == 0 && is_added;
-    is_added =
-        is_added && json_array_append_new(scores->top, top_of(scores, output)) == 0 &&
-        json_array_append_new(scores->offsets, json_integer((json_int_t)scores->offset)) == 0;
+    is_added = is_added && json_array_append_new(scores->top, top_of(scores, output)) == 0 &&
+               json_array_append_new(scores->place.offsets,
+                                     json_integer((json_int_t)scores->place.offset)) == 0;
     byte_buffer_clear(&scores->text);
-    if (has_text(scores, output)) {
-        struct slice piece = tokenizer_piece(scores->tokenizer, output->id);
-        text_hold_push(&scores->hold, piece.bytes, piece.len, &scores->text);
-    }
+    struct slice text = text_of(scores, output);
+    text_hold_push(&scores->hold, text.bytes, text.len, &scores->text);
     if (!is_added || scores->text.failed)
         return STATUS_NO_MEMORY;
-    scores->offset += character_count((struct slice){scores->text.bytes, scores->text.len});
+    scores->place.offset += character_count((struct slice){scores->text.bytes, scores->text.len});
     scores->n_pending++;
     return OK;
 }
 
 enum status token_scores_take(struct token_scores *scores, json_t **ret_object)
 {
-    *ret_object =
-        json_pack("{s:O, s:O, s:O, s:O}", "tokens", scores->tokens, "token_logprobs",
-                  scores->logprobs, "top_logprobs", scores->top, "text_offset", scores->offsets);
+    *ret_object = json_pack("{s:O, s:O, s:O, s:O}", "tokens", scores->tokens, "token_logprobs",
+                            scores->logprobs, "top_logprobs", scores->top, "text_offset",
+                            scores->place.offsets);
     clear_lists(scores);
     if (make_lists(scores) && *ret_object != NULL)
         return OK;

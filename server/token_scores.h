@@ -14,9 +14,15 @@
 struct json_t;
 struct token_scores;
 
-/* offset: characters before the first token (the prompt's when it is not echoed: 0). The tokenizer
- * must outlive it. NO_MEMORY. */
-enum status token_scores_new(const struct tokenizer *tokenizer, size_t offset,
+/* Where the first token stands. */
+struct token_scores_start {
+    size_t offset;     /* characters before it */
+    uint32_t n_silent; /* tokens of which the text has nothing: those that encoding put before it */
+    bool is_inside;    /* as in tokenizer_text */
+};
+
+/* The tokenizer must outlive it. NO_MEMORY. */
+enum status token_scores_new(const struct tokenizer *tokenizer, struct token_scores_start start,
                              struct token_scores **ret_scores) MUST_USE;
 void token_scores_free(struct token_scores **scores);
 /* One more token. NO_MEMORY, after which only free is allowed. */

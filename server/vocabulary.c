@@ -1,9 +1,10 @@
 /* vocabulary.c: what each token is, read once from the file's arrays and kept small.
  *
  * HOW     All pieces lie in one blob, in the order of the ids; a piece is where its offset says, up
- *         to the next one's. A normal token is spelt in the byte alphabet and stands for those
- *         bytes; one that leaves the alphabet (padding that a converter added) can never come out
- *         of merging and stands for its spelling, as control and user-defined ones do.
+ *         to the next one's. A normal token is spelt in the byte alphabet, or with U+2581 for the
+ *         space, and stands for those bytes; one that leaves the spelling (padding that a converter
+ *         added; a space as it is) can never come out of merging and stands for what is written, as
+ *         control and user-defined ones do.
  * ALWAYS  Every id that is handed out is below the count.                                read_id
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -12,12 +13,13 @@
 #include "config/mem.h"
 #include "server/byte_text.h"
 
-enum { STOP_IDS_MAX = 8 };
+enum { STOP_IDS_MAX = 8, KIND_MASK = 7, IS_TEXT = 8, IS_END = 16 };
 
 struct vocabulary {
     uint32_t n_tokens;
     uint32_t *offsets; /* [n_tokens + 1] */
-    uint8_t *kinds;    /* [n_tokens] */
+    uint8_t *kinds;    /* [n_tokens], with IS_TEXT and IS_END */
+    enum spelling spelling;
     char *blob;
     int64_t bos, eos, eot, eom, unknown;
     bool adds_bos, adds_eos;
@@ -83,25 +85,51 @@ static int byte_token(struct slice text)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+/* The bytes of text with U+2581 for its spaces. False if it has a space as it is. */
+static bool spaces_decode(struct slice text, char *ret_bytes, size_t *ret_len)
+{
+    static const char mark[] = "\xe2\x96\x81"; /* U+2581 */
+    size_t len = 0;
+    for (size_t at = 0; at < text.len;) {
+        if (text.bytes[at] == ' ')
+            return false;
+        bool is_mark =
+            text.len - at >= sizeof mark - 1 && memcmp(text.bytes + at, mark, sizeof mark - 1) == 0;
+        ret_bytes[len++] = is_mark ? ' ' : text.bytes[at];
+        at += is_mark ? sizeof mark - 1 : 1;
+    }
+    *ret_len = len;
+    return true;
+}
+
+static enum status spell_byte(struct slice text, uint32_t id, char *ret_byte, struct why *ret_why)
+{
+    int byte = byte_token(text);
+    if (byte < 0)
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "%s: token %u is a byte token spelt '%.*s'; <0x00> to <0xFF> are right",
+                       tokens_key, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
+    *ret_byte = (char)byte;
+    return OK;
+}
+
 /* The bytes of one token, into ret_bytes[text.len]. */
-static enum status spell(enum token_kind kind, struct slice text, uint32_t id, char *ret_bytes,
+static enum status spell(struct vocabulary *v, uint32_t id, struct slice text, char *ret_bytes,
                          size_t *ret_len, struct why *ret_why)
 {
-    if (kind == TOKEN_BYTE) {
-        int byte = byte_token(text);
-        if (byte < 0)
-            return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                           "%s: token %u is a byte token spelt '%.*s'; <0x00> to <0xFF> are right",
-                           tokens_key, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
-        ret_bytes[0] = (char)byte;
-        *ret_len = 1;
+    *ret_len = 1;
+    if (v->kinds[id] == TOKEN_BYTE)
+        return spell_byte(text, id, ret_bytes, ret_why);
+    bool is_text = v->kinds[id] == TOKEN_NORMAL || v->kinds[id] == TOKEN_UNUSED;
+    if (is_text)
+        is_text = v->spelling == SPELLING_SPACES ? spaces_decode(text, ret_bytes, ret_len)
+                                                 : byte_text_decode(text, ret_bytes, ret_len);
+    if (is_text) {
+        v->kinds[id] |= IS_TEXT;
         return OK;
     }
-    bool is_bytes = kind == TOKEN_NORMAL || kind == TOKEN_UNUSED;
-    if (!is_bytes || !byte_text_decode(text, ret_bytes, ret_len)) {
-        memcpy(ret_bytes, text.bytes, text.len);
-        *ret_len = text.len;
-    }
+    memcpy(ret_bytes, text.bytes, text.len);
+    *ret_len = text.len;
     return OK;
 }
 
@@ -122,18 +150,18 @@ static enum status read_pieces(struct vocabulary *v, const struct token_index *i
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         size_t n;
         v->offsets[id] = at;
-        TRY(spell(v->kinds[id], token_index_text(index, id), id, v->blob + at, &n, ret_why));
+        TRY(spell(v, id, token_index_text(index, id), v->blob + at, &n, ret_why));
         at += (uint32_t)n;
     }
     v->offsets[v->n_tokens] = at;
     return OK;
 }
 
-/* TOKEN_NONE if the key is absent. */
+/* otherwise, where there is such a token, if the key is absent. */
 static enum status read_id(const struct vocabulary *v, const struct gguf *gguf, const char *key,
-                           int64_t *ret_id, struct why *ret_why)
+                           int64_t otherwise, int64_t *ret_id, struct why *ret_why)
 {
-    *ret_id = TOKEN_NONE;
+    *ret_id = otherwise < v->n_tokens ? otherwise : TOKEN_NONE;
     if (!gguf_has(gguf, key))
         return OK;
     uint32_t id;
@@ -146,10 +174,10 @@ static enum status read_id(const struct vocabulary *v, const struct gguf *gguf, 
 }
 
 /* Whether the file wants a token at an end of a text; that token must then be named. */
-static enum status read_adds(const struct gguf *gguf, const char *key, int64_t id,
+static enum status read_adds(const struct gguf *gguf, const char *key, bool otherwise, int64_t id,
                              const char *id_key, bool *ret_adds, struct why *ret_why)
 {
-    *ret_adds = false;
+    *ret_adds = otherwise && id != TOKEN_NONE;
     if (!gguf_has(gguf, key))
         return OK;
     TRY(gguf_bool(gguf, key, ret_adds, ret_why));
@@ -159,18 +187,28 @@ static enum status read_adds(const struct gguf *gguf, const char *key, int64_t i
     return OK;
 }
 
-static enum status read_special(struct vocabulary *v, const struct gguf *gguf, struct why *ret_why)
+static enum status read_special(struct vocabulary *v, const struct gguf *gguf,
+                                const struct vocabulary_rules *rules, struct why *ret_why)
 {
     static const char bos[] = "tokenizer.ggml.bos_token_id", eos[] = "tokenizer.ggml.eos_token_id";
-    TRY(read_id(v, gguf, bos, &v->bos, ret_why));
-    TRY(read_id(v, gguf, eos, &v->eos, ret_why));
-    TRY(read_id(v, gguf, "tokenizer.ggml.eot_token_id", &v->eot, ret_why));
-    TRY(read_id(v, gguf, "tokenizer.ggml.eom_token_id", &v->eom, ret_why));
-    TRY(read_id(v, gguf, "tokenizer.ggml.unknown_token_id", &v->unknown, ret_why));
     int64_t padding; /* read for its range only: nothing here pads */
-    TRY(read_id(v, gguf, "tokenizer.ggml.padding_token_id", &padding, ret_why));
-    TRY(read_adds(gguf, "tokenizer.ggml.add_bos_token", v->bos, bos, &v->adds_bos, ret_why));
-    return read_adds(gguf, "tokenizer.ggml.add_eos_token", v->eos, eos, &v->adds_eos, ret_why);
+    const struct {
+        const char *key;
+        int64_t otherwise, *id;
+    } ids[] = {
+        {bos, rules->bos, &v->bos},
+        {eos, rules->eos, &v->eos},
+        {"tokenizer.ggml.unknown_token_id", rules->unknown, &v->unknown},
+        {"tokenizer.ggml.eot_token_id", TOKEN_NONE, &v->eot},
+        {"tokenizer.ggml.eom_token_id", TOKEN_NONE, &v->eom},
+        {"tokenizer.ggml.padding_token_id", TOKEN_NONE, &padding},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        TRY(read_id(v, gguf, ids[i].key, ids[i].otherwise, ids[i].id, ret_why));
+    TRY(read_adds(gguf, "tokenizer.ggml.add_bos_token", rules->adds_bos, v->bos, bos, &v->adds_bos,
+                  ret_why));
+    return read_adds(gguf, "tokenizer.ggml.add_eos_token", false, v->eos, eos, &v->adds_eos,
+                     ret_why);
 }
 
 /* Keeps the list ascending and without repeats. */
@@ -189,6 +227,43 @@ static void add_stop(struct vocabulary *v, int64_t id)
     v->n_stop_ids++;
 }
 
+/* Files give some end tokens another kind. Spelt in a text they are taken for control tokens all the
+ * same, as llama.cpp takes them, so that the same text makes the same tokens there and here. What such
+ * a token stands for is not touched: "</s>" also ends struck-out HTML, and a model may write it. */
+static void mark_ends(struct vocabulary *v, const struct token_index *index)
+{
+    static const char *const ends[] = {
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<|calls|>",
+        "<|flush|>",
+        "<end_of_turn>",
+        "<|endoftext|>",
+        "</s>",
+        "<|eom_id|>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "<|end_of_text|>",
+        "<eos>",
+        "<end_of_utterance>",
+        "<turn|>",
+        "<|tool_response>",
+        "<\xef\xbd\x9c"
+        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        "[e~[",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        int64_t id = token_index_find(index, (struct slice){ends[i], strlen(ends[i])});
+        if (id != TOKEN_NONE)
+            v->kinds[id] |= IS_END;
+    }
+}
+
 /* Files often name only one end token where a chat model uses two; these spellings end a turn
  * wherever they are control tokens. */
 static void collect_stops(struct vocabulary *v, const struct token_index *index)
@@ -200,13 +275,14 @@ static void collect_stops(struct vocabulary *v, const struct token_index *index)
     for (size_t i = 0; i < ARRAY_LEN(turn_ends); i++) {
         struct slice text = {turn_ends[i], strlen(turn_ends[i])};
         int64_t id = token_index_find(index, text);
-        if (id != TOKEN_NONE && v->kinds[id] == TOKEN_CONTROL)
+        if (id != TOKEN_NONE && vocabulary_kind(v, (uint32_t)id) == TOKEN_CONTROL)
             add_stop(v, id);
     }
 }
 
 static enum status fill(struct vocabulary *v, const struct gguf *gguf,
-                        const struct token_index *index, struct why *ret_why)
+                        const struct token_index *index, const struct vocabulary_rules *rules,
+                        struct why *ret_why)
 {
     v->kinds = mem_alloc(v->n_tokens);
     v->offsets = mem_alloc(((size_t)v->n_tokens + 1) * sizeof v->offsets[0]);
@@ -214,20 +290,23 @@ static enum status fill(struct vocabulary *v, const struct gguf *gguf,
         return STATUS_NO_MEMORY;
     TRY(read_kinds(v, gguf, ret_why));
     TRY(read_pieces(v, index, ret_why));
-    TRY(read_special(v, gguf, ret_why));
+    TRY(read_special(v, gguf, rules, ret_why));
+    mark_ends(v, index);
     collect_stops(v, index);
     return OK;
 }
 
 enum status vocabulary_new(const struct gguf *gguf, const struct token_index *index,
-                           struct vocabulary **ret_vocabulary, struct why *ret_why)
+                           const struct vocabulary_rules *rules, struct vocabulary **ret_vocabulary,
+                           struct why *ret_why)
 {
     *ret_vocabulary = NULL;
     struct vocabulary *v = mem_zalloc(1, sizeof *v);
     if (v == NULL)
         return STATUS_NO_MEMORY;
     v->n_tokens = token_index_count(index);
-    enum status s = fill(v, gguf, index, ret_why);
+    v->spelling = rules->spelling;
+    enum status s = fill(v, gguf, index, rules, ret_why);
     if (s != OK)
         vocabulary_free(&v);
     *ret_vocabulary = v;
@@ -261,7 +340,21 @@ struct slice vocabulary_piece(const struct vocabulary *vocabulary, uint32_t id)
 enum token_kind vocabulary_kind(const struct vocabulary *vocabulary, uint32_t id)
 {
     ASSERT(id < vocabulary->n_tokens);
-    return vocabulary->kinds[id];
+    return (enum token_kind)(vocabulary->kinds[id] & KIND_MASK);
+}
+
+bool vocabulary_is_text(const struct vocabulary *vocabulary, uint32_t id)
+{
+    ASSERT(id < vocabulary->n_tokens);
+    return (vocabulary->kinds[id] & IS_TEXT) != 0;
+}
+
+enum token_search vocabulary_search(const struct vocabulary *vocabulary, uint32_t id)
+{
+    enum token_kind kind = vocabulary_kind(vocabulary, id);
+    if ((vocabulary->kinds[id] & IS_END) != 0 || kind == TOKEN_CONTROL || kind == TOKEN_UNKNOWN)
+        return SEARCH_SPECIAL;
+    return kind == TOKEN_USER_DEFINED ? SEARCH_ALWAYS : SEARCH_NEVER;
 }
 
 int64_t vocabulary_bos(const struct vocabulary *vocabulary)

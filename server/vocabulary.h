@@ -18,12 +18,33 @@ enum token_kind {
     TOKEN_BYTE
 };
 
+/* Whether a token is looked for in a text by its spelling, before the text is encoded. */
+enum token_search {
+    SEARCH_NEVER,
+    SEARCH_SPECIAL, /* control tokens and their like: where special tokens are parsed */
+    SEARCH_ALWAYS   /* user-defined ones */
+};
+
+/* How a file writes what its normal tokens stand for. */
+enum spelling {
+    SPELLING_BYTES, /* in the byte alphabet */
+    SPELLING_SPACES /* as text, with U+2581 for the space */
+};
+
+/* What goes for a vocabulary before its file says anything. */
+struct vocabulary_rules {
+    enum spelling spelling;
+    bool adds_bos;             /* if there is one */
+    int64_t bos, eos, unknown; /* if the file has as many tokens; or TOKEN_NONE */
+};
+
 struct vocabulary;
 
 /* Reads kinds and special ids (tokenizer.ggml.*). BAD_FILE names the key and what was found;
  * NO_MEMORY. */
 enum status vocabulary_new(const struct gguf *gguf, const struct token_index *index,
-                           struct vocabulary **ret_vocabulary, struct why *ret_why) MUST_USE;
+                           const struct vocabulary_rules *rules, struct vocabulary **ret_vocabulary,
+                           struct why *ret_why) MUST_USE;
 void vocabulary_free(struct vocabulary **vocabulary);
 
 uint32_t vocabulary_count(const struct vocabulary *vocabulary);
@@ -31,6 +52,9 @@ uint32_t vocabulary_count(const struct vocabulary *vocabulary);
  * spelling. */
 struct slice vocabulary_piece(const struct vocabulary *vocabulary, uint32_t id);
 enum token_kind vocabulary_kind(const struct vocabulary *vocabulary, uint32_t id);
+/* True if text is encoded with the token: it is normal (or unused) and keeps to the spelling. */
+bool vocabulary_is_text(const struct vocabulary *vocabulary, uint32_t id);
+enum token_search vocabulary_search(const struct vocabulary *vocabulary, uint32_t id);
 /* TOKEN_NONE where the file names none. */
 int64_t vocabulary_bos(const struct vocabulary *vocabulary);
 int64_t vocabulary_eos(const struct vocabulary *vocabulary);

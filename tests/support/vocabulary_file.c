@@ -34,7 +34,7 @@ void vocabulary_file_init(struct vocabulary_file *file)
     static const char *const control[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|im_end|>>"};
     *file = (struct vocabulary_file){.model = "gpt2", .pre = "smollm", .bos = -1, .eos = VF_END_OF_TEXT, .eot = -1,
                                      .eom = -1, .unknown = -1, .padding = -1, .add_bos = -1, .add_eos = -1,
-                                     .add_space_prefix = -1};
+                                     .add_space_prefix = -1, .n_scores = -1};
     for (unsigned byte = 0; byte < 256; byte++) {
         char text[CHARACTER_BYTES_MAX + 1] = "";
         (void)character_write(byte_text_char((uint8_t)byte), text);
@@ -48,6 +48,35 @@ void vocabulary_file_init(struct vocabulary_file *file)
         add_token(file, control[i], 3);
     add_token(file, "<tool>", 4);
     ck_assert_int_eq(file->n_tokens, VF_COUNT);
+}
+
+static void add_scored(struct vocabulary_file *file, const char *text, int32_t kind, float score)
+{
+    file->scores[file->n_tokens] = score;
+    add_token(file, text, kind);
+    file->n_scores = file->n_tokens;
+}
+
+void vocabulary_file_init_spm(struct vocabulary_file *file)
+{
+    static const char *const texts[] = {"\xe2\x96\x81", "h", "e", "l", "o", "he", "ll", "hell", "hello",
+                                        "\xe2\x96\x81h", "\xe2\x96\x81hello"};
+    *file = (struct vocabulary_file){.model = "llama", .pre = "default", .bos = SF_BOS, .eos = SF_EOS, .eot = -1,
+                                     .eom = -1, .unknown = SF_UNKNOWN, .padding = -1, .add_bos = -1, .add_eos = -1,
+                                     .add_space_prefix = 0, .n_merges = -1};
+    add_scored(file, "<unk>", 2, 0);
+    add_scored(file, "<s>", 3, 0);
+    add_scored(file, "</s>", 3, 0);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char text[VOCABULARY_FILE_TEXT];
+        snprintf(text, sizeof text, "<0x%02X>", byte);
+        add_scored(file, text, 6, 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        add_scored(file, texts[i], 1, -(float)i);
+    add_scored(file, "<tool>", 4, -1000);
+    add_scored(file, "<end_of_turn>", 3, -1000);
+    ck_assert_int_eq(file->n_tokens, SF_COUNT);
 }
 
 static void put(struct text_buf *out, const void *bytes, size_t len)
@@ -130,6 +159,16 @@ static void put_kinds(struct text_buf *out, const struct vocabulary_file *file, 
     put(out, file->kinds, (size_t)file->n_kinds * sizeof file->kinds[0]);
 }
 
+static void put_scores(struct text_buf *out, const struct vocabulary_file *file, uint64_t *n_keys)
+{
+    if (file->n_scores < 0)
+        return;
+    put_key(out, "scores", GGUF_ARRAY, n_keys);
+    put_u32(out, file->scores_are_ints ? GGUF_I32 : GGUF_F32);
+    put_u64(out, (uint64_t)file->n_scores);
+    put(out, file->scores, (size_t)file->n_scores * sizeof file->scores[0]);
+}
+
 static uint64_t put_keys(struct text_buf *out, const struct vocabulary_file *file)
 {
     uint64_t n = 0;
@@ -137,6 +176,7 @@ static uint64_t put_keys(struct text_buf *out, const struct vocabulary_file *fil
     put_string_key(out, "pre", file->pre, &n);
     put_texts_key(out, "tokens", file->tokens, file->n_tokens, file->tokens_are_ints, &n);
     put_kinds(out, file, &n);
+    put_scores(out, file, &n);
     put_texts_key(out, "merges", file->merges, file->n_merges, file->merges_are_ints, &n);
     put_id_key(out, "bos_token_id", file->bos, &n);
     put_id_key(out, "eos_token_id", file->eos, &n);

@@ -58,8 +58,8 @@ static int merge_plainly(const char *word, int ids[WORD_MAX])
         char left[VOCABULARY_FILE_TEXT], right[VOCABULARY_FILE_TEXT], joined[2 * VOCABULARY_FILE_TEXT];
         ck_assert_int_eq(sscanf(file.merges[rank], "%23s %23s", left, right), 2);
         snprintf(joined, sizeof joined, "%s%s", left, right);
-        int at = 0;
-        while (at + 1 < n && (ids[at] != token_id(left) || ids[at + 1] != token_id(right)))
+        int at = 0, left_id = token_id(left), right_id = token_id(right);
+        while (at + 1 < n && (ids[at] != left_id || ids[at + 1] != right_id))
             at++;
         if (at + 1 >= n) {
             rank++;
@@ -83,10 +83,12 @@ struct made {
 
 static struct made make(void)
 {
+    static const struct vocabulary_rules rules = {
+        .spelling = SPELLING_BYTES, .bos = TOKEN_NONE, .eos = TOKEN_NONE, .unknown = TOKEN_NONE};
     struct made m = {0};
     m.gguf = vocabulary_file_gguf(&file, &m.bytes);
     ck_assert_int_eq(token_index_new(m.gguf, &m.index, NULL), OK);
-    ck_assert_int_eq(vocabulary_new(m.gguf, m.index, &m.vocabulary, NULL), OK);
+    ck_assert_int_eq(vocabulary_new(m.gguf, m.index, &rules, &m.vocabulary, NULL), OK);
     ck_assert_int_eq(bpe_new(m.gguf, m.index, m.vocabulary, &m.bpe, NULL), OK);
     return m;
 }
@@ -105,7 +107,7 @@ START_TEST(agrees_with_the_definition)
     state = (uint32_t)_i + 1;
     random_merges();
     struct made m = make();
-    struct bpe_scratch scratch = {0};
+    struct merging merging = {0};
     for (int words = 0; words < 40; words++) {
         char word[WORD_MAX] = "";
         for (uint32_t i = 0, n = below(WORD_MAX); i < n; i++)
@@ -113,13 +115,13 @@ START_TEST(agrees_with_the_definition)
         int expected[WORD_MAX], n = merge_plainly(word, expected);
         struct token_ids ids;
         token_ids_init(&ids, WORD_MAX);
-        ck_assert_int_eq(bpe_encode(m.bpe, &scratch, (struct slice){word, strlen(word)}, &ids, NULL), OK);
+        ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){word, strlen(word)}, &ids, NULL), OK);
         ck_assert_uint_eq(ids.count, (size_t)n);
         for (int i = 0; i < n; i++)
             ck_assert_uint_eq(ids.ids[i], (uint32_t)expected[i]);
         token_ids_release(&ids);
     }
-    bpe_scratch_release(&scratch);
+    merging_release(&merging);
     unmake(&m);
 }
 END_TEST
@@ -130,14 +132,14 @@ START_TEST(a_missing_byte_is_the_unknown_token)
     vocabulary_file_set(file.tokens['z'], "zzz");
     file.unknown = VF_END_OF_TEXT;
     struct made m = make();
-    struct bpe_scratch scratch = {0};
+    struct merging merging = {0};
     struct token_ids ids;
     token_ids_init(&ids, 10);
-    ck_assert_int_eq(bpe_encode(m.bpe, &scratch, (struct slice){"az", 2}, &ids, NULL), OK);
+    ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){"az", 2}, &ids, NULL), OK);
     ck_assert_uint_eq(ids.count, 2);
     ck_assert_uint_eq(ids.ids[1], VF_END_OF_TEXT);
     token_ids_release(&ids);
-    bpe_scratch_release(&scratch);
+    merging_release(&merging);
     unmake(&m);
 }
 END_TEST
@@ -146,20 +148,20 @@ START_TEST(the_longest_word_and_one_byte_more)
 {
     vocabulary_file_init(&file);
     struct made m = make();
-    struct bpe_scratch scratch = {0};
+    struct merging merging = {0};
     struct token_ids ids;
     struct why why;
-    char *word = mem_alloc(BPE_WORD_BYTES_MAX + 1);
+    char *word = mem_alloc(MERGING_SYMBOLS_MAX + 1);
     ck_assert_ptr_nonnull(word);
-    memset(word, 'l', BPE_WORD_BYTES_MAX + 1);
+    memset(word, 'l', MERGING_SYMBOLS_MAX + 1);
     token_ids_init(&ids, 10);
-    ck_assert_int_eq(bpe_encode(m.bpe, &scratch, (struct slice){word, BPE_WORD_BYTES_MAX}, &ids, NULL), OK);
-    ck_assert_uint_eq(ids.count, BPE_WORD_BYTES_MAX / 2);
-    ck_assert_int_eq(bpe_encode(m.bpe, &scratch, (struct slice){word, BPE_WORD_BYTES_MAX + 1}, &ids, &why),
+    ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){word, MERGING_SYMBOLS_MAX}, &ids, NULL), OK);
+    ck_assert_uint_eq(ids.count, MERGING_SYMBOLS_MAX / 2);
+    ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){word, MERGING_SYMBOLS_MAX + 1}, &ids, &why),
                      STATUS_BAD_REQUEST);
     ck_assert_ptr_nonnull(strstr(why.text, "1048577 bytes; at most 1048576"));
     token_ids_release(&ids);
-    bpe_scratch_release(&scratch);
+    merging_release(&merging);
     mem_free(word);
     unmake(&m);
 }
@@ -170,14 +172,14 @@ START_TEST(no_memory_is_told)
     vocabulary_file_init(&file);
     struct made m = make();
     for (uint64_t n = 1; n <= 3; n++) {
-        struct bpe_scratch scratch = {0};
+        struct merging merging = {0};
         struct token_ids ids;
         token_ids_init(&ids, 10);
         mem_fail_nth(n);
-        ck_assert_int_eq(bpe_encode(m.bpe, &scratch, (struct slice){"hello", 5}, &ids, NULL), STATUS_NO_MEMORY);
+        ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){"hello", 5}, &ids, NULL), STATUS_NO_MEMORY);
         mem_fail_nth(0);
         token_ids_release(&ids);
-        bpe_scratch_release(&scratch);
+        merging_release(&merging);
     }
     unmake(&m);
 }

@@ -106,7 +106,7 @@ static void add(struct token_scores *scores, struct token_output output)
 START_TEST(scores_in_the_old_shape)
 {
     struct token_scores *scores;
-    ck_assert_int_eq(token_scores_new(tokenizer, 0, &scores), OK);
+    ck_assert_int_eq(token_scores_new(tokenizer, (struct token_scores_start){0}, &scores), OK);
     add(scores, output_of(VF_HELLO, true, NAN, 0, 0)); /* the first of a prompt: nothing predicted it */
     add(scores, output_of(0xc3, false, -0.5f, 2, 'a')); /* half a character */
     ck_assert_uint_eq(token_scores_pending(scores), 2);
@@ -130,11 +130,36 @@ END_TEST
 START_TEST(a_nul_token_is_text)
 {
     struct token_scores *scores;
-    ck_assert_int_eq(token_scores_new(tokenizer, 3, &scores), OK);
+    ck_assert_int_eq(token_scores_new(tokenizer, (struct token_scores_start){.offset = 3}, &scores), OK);
     add(scores, output_of(0, false, -1.0f, 0, 0));
     assert_scores(scores, "{\"tokens\":[\"\\u0000\"],\"token_logprobs\":[-1.0],\"top_logprobs\":[{\"\\u0000\":-1.0}],"
                           "\"text_offset\":[3]}");
     token_scores_free(&scores);
+}
+END_TEST
+
+/* A prompt's BOS that the text does not have, and the space that was put before it, are not counted. */
+START_TEST(offsets_are_those_of_the_text)
+{
+    struct vocabulary_file file;
+    char *bytes;
+    struct tokenizer *by_scores;
+    struct token_scores *scores;
+    vocabulary_file_init_spm(&file);
+    file.add_space_prefix = 1;
+    struct gguf *gguf = vocabulary_file_gguf(&file, &bytes);
+    ck_assert_int_eq(tokenizer_new(gguf, &by_scores, NULL), OK);
+    ck_assert_int_eq(token_scores_new(by_scores, (struct token_scores_start){.n_silent = 1}, &scores), OK);
+    add(scores, output_of(SF_BOS, true, NAN, 0, 0));
+    add(scores, output_of(SF_SPACE_HELLO, true, -1, 0, 0));
+    add(scores, output_of(SF_SPACE_HELLO, false, -1, 0, 0));
+    add(scores, output_of(SF_O, false, -1, 0, 0));
+    assert_scores(scores, "{\"tokens\":[\"<s>\",\" hello\",\" hello\",\"o\"],\"token_logprobs\":[null,-1.0,-1.0,-1.0],"
+                          "\"top_logprobs\":[null,{\" hello\":-1.0},{\" hello\":-1.0},{\"o\":-1.0}],\"text_offset\":[0,0,5,11]}");
+    token_scores_free(&scores);
+    tokenizer_free(&by_scores);
+    gguf_free(&gguf);
+    mem_free(bytes);
 }
 END_TEST
 
@@ -181,7 +206,7 @@ static enum status all_of_it(void)
     size_t len;
     struct reply_choice choice = {.text = {"\xfftext", 5}, .finish_reason = FINISH_STOP};
     struct token_output output = output_of(0xc3, false, -0.5f, 2, 'a');
-    enum status s = token_scores_new(tokenizer, 0, &scores);
+    enum status s = token_scores_new(tokenizer, (struct token_scores_start){0}, &scores);
     if (s == OK)
         s = token_scores_add(scores, &output);
     if (s == OK)
@@ -223,6 +248,7 @@ int main(void)
     tcase_add_test(tcase, chunks);
     tcase_add_test(tcase, scores_in_the_old_shape);
     tcase_add_test(tcase, a_nul_token_is_text);
+    tcase_add_test(tcase, offsets_are_those_of_the_text);
     tcase_add_test(tcase, errors);
     tcase_add_test(tcase, every_error_is_json_even_the_longest);
     tcase_add_test(tcase, every_allocation_may_fail);

@@ -32,7 +32,32 @@ static const struct {
     {"gpt-2", "x12 34", "x|12| 34|"},
     {"gpt-2", "a   1", "a|  | 1|"},
     {"gpt-2", "a   b ", "a|  | b| |"},
-    {"default", "x12 34", "x|12| 34|"},
+    {"exaone4", "x12 34", "x|12| 34|"},
+    {"exaone", "x12 34", "x|1|2| |3|4|"},
+    {"starcoder", "x12 34", "x|1|2| |3|4|"},
+    {"refact", "a   1", "a|   |1|"},
+    {"qwen2", "", ""},
+    {"qwen2", "Hello world", "Hello| world|"},
+    {"qwen2", "I'll HE'LL it's'D", "I|'ll| HE|'LL| it|'s|'D|"},
+    {"qwen2", "x12 34", "x|1|2| |3|4|"},
+    {"qwen2", "a   1", "a|  | |1|"},
+    {"qwen2", "a   b", "a|  | b|"},
+    {"qwen2", "a\n\nb", "a|\n\n|b|"},
+    {"qwen2", "a  \n \r\n  b", "a|  \n \r\n| | b|"},
+    {"qwen2", "a \n 1", "a| \n| |1|"},
+    {"qwen2", "end  ", "end|  |"},
+    {"qwen2", "end \n", "end| \n|"},
+    {"qwen2", "f(x);\n\n y", "f|(x|);\n\n| y|"},
+    {"qwen2", "a\tb -- c", "a|\tb| --| c|"},
+    {"qwen2", "a\xc2\xa0z", "a|\xc2\xa0z|"},                                  /* one sign before letters is of their word */
+    {"qwen2", "a\xe2\x80\xa8\n", "a|\xe2\x80\xa8\n|"},                        /* U+2028 is white space, but ends no line */
+    {"deepseek-r1-qwen", "x12", "x|1|2|"},
+    {"megrez", "x12", "x|1|2|"},
+    {"llama-bpe", "x1234567 89", "x|123|456|7| |89|"},
+    {"llama-bpe", "I'LL\n\n  y", "I|'LL|\n\n| | y|"},
+    {"llama3", "1234", "123|4|"},
+    {"llama-v3", "1234", "123|4|"},
+    {"falcon3", "1234", "123|4|"},
 };
 
 START_TEST(words_of_each_pattern)
@@ -66,7 +91,8 @@ START_TEST(an_unknown_name_is_refused_with_the_list)
     ck_assert_int_eq(pretokenizer_new(slice_of("tekken"), &pretokenizer, &why), STATUS_BAD_FILE);
     ck_assert_ptr_null(pretokenizer);
     ck_assert_str_eq(why.field, "tokenizer.ggml.pre");
-    ck_assert_str_eq(why.text, "tokenizer.ggml.pre: 'tekken' is not served; served are smollm, gpt-2, gpt2, default");
+    ck_assert_str_eq(why.text, "tokenizer.ggml.pre: 'tekken' is not served; served are smollm, starcoder, refact, exaone, gpt-2, gpt2, "
+                      "exaone4, qwen2, deepseek-r1-qwen, megrez, llama-bpe, llama3, llama-v3, falcon3");
 }
 END_TEST
 

@@ -75,8 +75,10 @@ START_TEST(agrees_with_a_plain_search)
     struct token_index *index;
     struct vocabulary *vocabulary;
     struct special_match *match;
+    static const struct vocabulary_rules rules = {
+        .spelling = SPELLING_BYTES, .bos = TOKEN_NONE, .eos = TOKEN_NONE, .unknown = TOKEN_NONE};
     ck_assert_int_eq(token_index_new(gguf, &index, NULL), OK);
-    ck_assert_int_eq(vocabulary_new(gguf, index, &vocabulary, NULL), OK);
+    ck_assert_int_eq(vocabulary_new(gguf, index, &rules, &vocabulary, NULL), OK);
     ck_assert_int_eq(special_match_new(vocabulary, &match), OK);
     for (int texts = 0; texts < 50; texts++) {
         char text[TEXT_MAX + 1] = "";

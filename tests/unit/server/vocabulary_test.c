@@ -1,5 +1,7 @@
 /* vocabulary_test.c: a small vocabulary is read right, and every way in which a file can contradict itself is refused by name. */
 // SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+
 #include "config/mem.h"
 #include "server/tokenizer.h"
 #include "tests/support/suite_run.h"
@@ -10,6 +12,11 @@ static struct vocabulary_file file;
 static void setup(void)
 {
     vocabulary_file_init(&file);
+}
+
+static void setup_spm(void)
+{
+    vocabulary_file_init_spm(&file);
 }
 
 static struct tokenizer *made(void)
@@ -47,6 +54,81 @@ START_TEST(pieces_and_kinds)
     ck_assert_int_eq(vocabulary_bos(vocabulary), TOKEN_NONE);
     ck_assert_int_eq(vocabulary_eos(vocabulary), VF_END_OF_TEXT);
     ck_assert(!vocabulary_adds_bos(vocabulary) && !vocabulary_adds_eos(vocabulary));
+    tokenizer_free(&tokenizer);
+}
+END_TEST
+
+START_TEST(pieces_and_kinds_of_a_vocabulary_with_scores)
+{
+    vocabulary_file_set(file.tokens[SF_TOOL], "<a\xe2\x96\x81tool>"); /* user-defined: as it is written */
+    vocabulary_file_set(file.tokens[SF_HELL], "he l"); /* a space as it is leaves the spelling */
+    struct tokenizer *tokenizer = made();
+    const struct vocabulary *vocabulary = tokenizer_vocabulary(tokenizer);
+    ck_assert_uint_eq(vocabulary_count(vocabulary), SF_COUNT);
+    for (uint32_t byte = 0; byte < 256; byte++)
+        assert_piece(vocabulary, SF_BYTES + byte, &(char){(char)byte}, 1);
+    assert_piece(vocabulary, SF_SPACE, " ", 1);
+    assert_piece(vocabulary, SF_SPACE_HELLO, " hello", 6);
+    assert_piece(vocabulary, SF_TOOL, "<a\xe2\x96\x81tool>", 10);
+    assert_piece(vocabulary, SF_HELL, "he l", 4);
+    ck_assert(vocabulary_is_text(vocabulary, SF_SPACE) && vocabulary_is_text(vocabulary, SF_HELLO));
+    ck_assert(!vocabulary_is_text(vocabulary, SF_HELL) && !vocabulary_is_text(vocabulary, SF_TOOL));
+    ck_assert(!vocabulary_is_text(vocabulary, SF_BOS) && !vocabulary_is_text(vocabulary, SF_BYTES));
+    ck_assert_int_eq(vocabulary_search(vocabulary, SF_TOOL), SEARCH_ALWAYS);
+    ck_assert_int_eq(vocabulary_search(vocabulary, SF_TURN), SEARCH_SPECIAL);
+    ck_assert_int_eq(vocabulary_search(vocabulary, SF_HELLO), SEARCH_NEVER);
+    tokenizer_free(&tokenizer);
+}
+END_TEST
+
+START_TEST(what_a_file_with_scores_need_not_say)
+{
+    file.bos = file.eos = file.unknown = -1;
+    struct tokenizer *tokenizer = made();
+    const struct vocabulary *vocabulary = tokenizer_vocabulary(tokenizer);
+    uint32_t n;
+    ck_assert_int_eq(vocabulary_unknown(vocabulary), SF_UNKNOWN);
+    ck_assert_int_eq(vocabulary_bos(vocabulary), SF_BOS);
+    ck_assert_int_eq(vocabulary_eos(vocabulary), SF_EOS);
+    ck_assert(vocabulary_adds_bos(vocabulary) && !vocabulary_adds_eos(vocabulary));
+    ck_assert_uint_eq(vocabulary_stop_ids(vocabulary, &n)[0], SF_EOS);
+    ck_assert_uint_eq(vocabulary_stop_ids(vocabulary, &n)[1], SF_TURN);
+    ck_assert_uint_eq(n, 2);
+    tokenizer_free(&tokenizer);
+    file.add_bos = 0;
+    tokenizer = made();
+    ck_assert(!vocabulary_adds_bos(tokenizer_vocabulary(tokenizer)));
+    tokenizer_free(&tokenizer);
+}
+END_TEST
+
+START_TEST(llama3_begins_with_bos_if_there_is_one)
+{
+    file.pre = "llama-bpe";
+    struct tokenizer *tokenizer = made();
+    ck_assert(!vocabulary_adds_bos(tokenizer_vocabulary(tokenizer)));
+    tokenizer_free(&tokenizer);
+    file.bos = VF_END_OF_TEXT;
+    tokenizer = made();
+    ck_assert(vocabulary_adds_bos(tokenizer_vocabulary(tokenizer)));
+    tokenizer_free(&tokenizer);
+}
+END_TEST
+
+/* "</s>" as user-defined or normal text is a special token where those are parsed, and no end. */
+START_TEST(end_tokens_of_another_kind)
+{
+    vocabulary_file_set(file.tokens[VF_TOOL], "</s>");
+    vocabulary_file_set(file.tokens[VF_LONGER], "[EOS]");
+    file.kinds[VF_LONGER] = TOKEN_NORMAL;
+    struct tokenizer *tokenizer = made();
+    const struct vocabulary *vocabulary = tokenizer_vocabulary(tokenizer);
+    uint32_t n;
+    ck_assert_int_eq(vocabulary_kind(vocabulary, VF_TOOL), TOKEN_USER_DEFINED);
+    ck_assert_int_eq(vocabulary_search(vocabulary, VF_TOOL), SEARCH_SPECIAL);
+    ck_assert_int_eq(vocabulary_search(vocabulary, VF_LONGER), SEARCH_SPECIAL);
+    (void)vocabulary_stop_ids(vocabulary, &n);
+    ck_assert_uint_eq(n, 2);
     tokenizer_free(&tokenizer);
 }
 END_TEST
@@ -104,8 +186,9 @@ START_TEST(without_kinds_all_are_normal)
 END_TEST
 
 static void no_model(void) { file.model = NULL; }
-static void other_model(void) { file.model = "llama"; }
-static void other_pre(void) { file.pre = "qwen2"; }
+static void other_model(void) { file.model = "bert"; }
+static void other_pre(void) { file.pre = "default"; }
+static void no_pre(void) { file.pre = NULL; }
 static void prefix(void) { file.add_space_prefix = 1; }
 static void no_tokens(void) { file.n_tokens = -1; }
 static void zero_tokens(void) { file.n_tokens = 0; }
@@ -143,13 +226,14 @@ static void merge_twice(void) { vocabulary_file_set(file.merges[1], "h e"); }
 static void no_byte(void) { vocabulary_file_set(file.tokens['z'], "zzz"); }
 
 #define KEY(name) "tokenizer.ggml." name
-static const struct {
+static const struct refusal {
     void (*change)(void);
     const char *field, *text; /* a part of what is said */
 } refusals[] = {
     {no_model, KEY("model"), "absent"},
-    {other_model, KEY("model"), "'llama' is not served"},
-    {other_pre, KEY("pre"), "'qwen2' is not served; served are smollm"},
+    {other_model, KEY("model"), "'bert' is not served; served are gpt2"},
+    {other_pre, KEY("pre"), "'default' is not served; served are smollm"},
+    {no_pre, KEY("pre"), "absent"},
     {prefix, KEY("add_space_prefix"), "true is not served"},
     {no_tokens, KEY("tokens"), "absent"},
     {zero_tokens, KEY("tokens"), "0 tokens"},
@@ -187,20 +271,50 @@ static const struct {
     {no_byte, KEY("tokens"), "no token for byte 0x7a ('z')"},
 };
 
-START_TEST(contradictions_are_refused_by_name)
+static void no_scores(void) { file.n_scores = -1; }
+static void few_scores(void) { file.n_scores--; }
+static void int_scores(void) { file.scores_are_ints = true; }
+static void nan_score(void) { file.scores[SF_LL] = NAN; }
+static void no_byte_token(void) { file.kinds[SF_BYTES + 0x41] = TOKEN_NORMAL; }
+static void same_spm_token(void) { vocabulary_file_set(file.tokens[SF_TOOL], "hell"); }
+static void kindless(void) { file.n_kinds = -1; }
+
+static const struct refusal spm_refusals[] = {
+    {no_scores, KEY("scores"), "absent"},
+    {few_scores, KEY("scores"), "271 scores for 272 tokens"},
+    {int_scores, KEY("scores"), "f32 (6) is needed"},
+    {nan_score, KEY("scores"), "token 265 has the score nan"},
+    {no_byte_token, KEY("tokens"), "no byte token (kind 6) '<0x41>'"},
+    {kindless, KEY("tokens"), "no byte token (kind 6) '<0x00>'"},
+    {kind_seven, KEY("token_type"), "token 5 is of kind 7"},
+    {same_spm_token, KEY("tokens"), "are both 'hell'"},
+};
+
+static void assert_refused(const struct refusal *refusal)
 {
-    refusals[_i].change();
+    refusal->change();
     char *bytes;
     struct gguf *gguf = vocabulary_file_gguf(&file, &bytes);
     struct tokenizer *tokenizer = NULL;
     struct why why = {.text = ""};
     ck_assert_int_eq(tokenizer_new(gguf, &tokenizer, &why), STATUS_BAD_FILE);
     ck_assert_ptr_null(tokenizer);
-    ck_assert_str_eq(why.field, refusals[_i].field);
-    ck_assert_msg(strstr(why.text, refusals[_i].text) != NULL, "said: %s", why.text);
+    ck_assert_str_eq(why.field, refusal->field);
+    ck_assert_msg(strstr(why.text, refusal->text) != NULL, "said: %s", why.text);
     ck_assert_int_eq(tokenizer_new(gguf, &tokenizer, NULL), STATUS_BAD_FILE);
     gguf_free(&gguf);
     mem_free(bytes);
+}
+
+START_TEST(contradictions_are_refused_by_name)
+{
+    assert_refused(&refusals[_i]);
+}
+END_TEST
+
+START_TEST(contradictions_with_scores_are_refused_by_name)
+{
+    assert_refused(&spm_refusals[_i]);
 }
 END_TEST
 
@@ -238,6 +352,15 @@ int main(void)
     tcase_add_test(tcase, without_kinds_all_are_normal);
     tcase_add_loop_test(tcase, contradictions_are_refused_by_name, 0, (int)ARRAY_LEN(refusals));
     tcase_add_test(tcase, every_allocation_may_fail);
+    tcase_add_test(tcase, llama3_begins_with_bos_if_there_is_one);
+    tcase_add_test(tcase, end_tokens_of_another_kind);
     suite_add_tcase(suite, tcase);
+    TCase *spm = tcase_create("spm");
+    tcase_add_checked_fixture(spm, setup_spm, NULL);
+    tcase_add_test(spm, pieces_and_kinds_of_a_vocabulary_with_scores);
+    tcase_add_test(spm, what_a_file_with_scores_need_not_say);
+    tcase_add_loop_test(spm, contradictions_with_scores_are_refused_by_name, 0, (int)ARRAY_LEN(spm_refusals));
+    tcase_add_test(spm, every_allocation_may_fail);
+    suite_add_tcase(suite, spm);
     return suite_run(suite);
 }
