@@ -9,7 +9,19 @@ import sys
 import time
 import urllib.request
 
-PROMPT = "<|im_start|>user\nName three uses of a cache.<|im_end|>\n<|im_start|>assistant\n"
+CHAT_PROMPT = "<|im_start|>user\nName three uses of a cache.<|im_end|>\n<|im_start|>assistant\n"
+TEXT_PROMPT = "A cache is useful in three ways. First,"
+
+
+def post(url, body, timeout_s):
+    return urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"}),
+                                  timeout=timeout_s)
+
+
+def prompt_for(url):
+    """A chat's turn where the vocabulary knows its marks, else text to go on with."""
+    with post(url + "/tokenize", {"prompt": "<|im_start|>", "add_special_tokens": False}, 30) as r:
+        return CHAT_PROMPT if json.load(r)["count"] == 1 else TEXT_PROMPT
 
 
 def chunks(response):
@@ -23,16 +35,14 @@ def main():
     url = sys.argv[1]
     with urllib.request.urlopen(url + "/v1/models", timeout=30) as r:
         name = json.load(r)["data"][0]["id"]
-    body = {"model": name, "prompt": PROMPT, "max_tokens": 96, "temperature": 0, "stream": True,
+    body = {"model": name, "prompt": prompt_for(url), "max_tokens": 96, "temperature": 0, "stream": True,
             "stream_options": {"include_usage": True}}
-    request = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
     start = time.monotonic()
     first = last = None
     usage = {}
     text = ""
     print(file=sys.stderr)
-    with urllib.request.urlopen(request, timeout=300) as r:
+    with post(url + "/v1/completions", body, 300) as r:
         for chunk in chunks(r):
             if "error" in chunk:
                 sys.exit("the server answered: " + chunk["error"]["message"])

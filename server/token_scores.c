@@ -34,8 +34,8 @@ static void clear_lists(struct token_scores *scores)
     json_decref(scores->tokens);
     json_decref(scores->logprobs);
     json_decref(scores->top);
-    json_decref(scores->place.offsets);
-    scores->tokens = scores->logprobs = scores->top = scores->place.offsets = NULL;
+    json_decref(scores->offsets);
+    scores->tokens = scores->logprobs = scores->top = scores->offsets = NULL;
 }
 
 static bool make_lists(struct token_scores *scores)
@@ -43,10 +43,10 @@ static bool make_lists(struct token_scores *scores)
     scores->tokens = json_array();
     scores->logprobs = json_array();
     scores->top = json_array();
-    scores->place.offsets = json_array();
+    scores->offsets = json_array();
     scores->n_pending = 0;
     return scores->tokens != NULL && scores->logprobs != NULL && scores->top != NULL &&
-           scores->place.offsets != NULL;
+           scores->offsets != NULL;
 }
 
 enum status token_scores_new(const struct tokenizer *tokenizer, struct token_scores_start start,
@@ -146,7 +146,7 @@ enum status token_scores_add(struct token_scores *scores, const struct token_out
                     json_array_append_new(scores->tokens, json_stringn(name.bytes, name.len)) == 0;
     is_added = json_array_append_new(scores->logprobs, logprob) == 0 && is_added;
     is_added = is_added && json_array_append_new(scores->top, top_of(scores, output)) == 0 &&
-               json_array_append_new(scores->place.offsets,
+               json_array_append_new(scores->offsets,
                                      json_integer((json_int_t)scores->place.offset)) == 0;
     byte_buffer_clear(&scores->text);
     struct slice text = text_of(scores, output);
@@ -162,7 +162,7 @@ enum status token_scores_take(struct token_scores *scores, json_t **ret_object)
 {
     *ret_object = json_pack("{s:O, s:O, s:O, s:O}", "tokens", scores->tokens, "token_logprobs",
                             scores->logprobs, "top_logprobs", scores->top, "text_offset",
-                            scores->place.offsets);
+                            scores->offsets);
     clear_lists(scores);
     if (make_lists(scores) && *ret_object != NULL)
         return OK;

@@ -48,24 +48,35 @@ static void random_merges(void)
     }
 }
 
-/* The definition, by spellings. */
-static int merge_plainly(const char *word, int ids[WORD_MAX])
+/* Ids of what each merge joins and makes. */
+static void read_merges(int ret_ids[VOCABULARY_FILE_MERGES][3])
 {
-    int n = (int)strlen(word);
-    for (int i = 0; i < n; i++)
-        ids[i] = (uint8_t)word[i];
-    for (int rank = 0; rank < file.n_merges;) {
+    for (int rank = 0; rank < file.n_merges; rank++) {
         char left[VOCABULARY_FILE_TEXT], right[VOCABULARY_FILE_TEXT], joined[2 * VOCABULARY_FILE_TEXT];
         ck_assert_int_eq(sscanf(file.merges[rank], "%23s %23s", left, right), 2);
         snprintf(joined, sizeof joined, "%s%s", left, right);
-        int at = 0, left_id = token_id(left), right_id = token_id(right);
-        while (at + 1 < n && (ids[at] != left_id || ids[at + 1] != right_id))
+        ret_ids[rank][0] = token_id(left);
+        ret_ids[rank][1] = token_id(right);
+        ret_ids[rank][2] = token_id(joined);
+    }
+}
+
+/* The definition. */
+static int merge_plainly(const char *word, int ids[WORD_MAX])
+{
+    int n = (int)strlen(word), merges[VOCABULARY_FILE_MERGES][3];
+    read_merges(merges);
+    for (int i = 0; i < n; i++)
+        ids[i] = (uint8_t)word[i];
+    for (int rank = 0; rank < file.n_merges;) {
+        int at = 0;
+        while (at + 1 < n && (ids[at] != merges[rank][0] || ids[at + 1] != merges[rank][1]))
             at++;
         if (at + 1 >= n) {
             rank++;
             continue;
         }
-        ids[at] = token_id(joined);
+        ids[at] = merges[rank][2];
         memmove(&ids[at + 1], &ids[at + 2], (size_t)(n - at - 2) * sizeof ids[0]);
         n--;
         rank = 0;
