@@ -75,10 +75,19 @@ static void take_submitted(struct engine *e, uint64_t now)
         scheduler_submit(e->parts.scheduler, r, now);
 }
 
-static void publish(struct engine *e)
+static void note_use(struct engine *e, bool is_busy, const struct engine_stats *stats)
+{
+    uint32_t in_use[CACHE_GROUPS_MAX];
+    for (uint32_t g = 0; g < stats->n_groups; g++)
+        in_use[g] = (uint32_t)(stats->groups[g].blocks - stats->groups[g].blocks_free);
+    pool_warmer_note(e->warmer, is_busy, in_use);
+}
+
+static void publish(struct engine *e, bool is_busy)
 {
     struct engine_stats stats;
     scheduler_stats(e->parts.scheduler, &stats);
+    note_use(e, is_busy, &stats);
     stats.blocks_touched = pool_warmer_blocks(e->warmer);
     stats_board_publish(e->board, &stats);
     atomic_store(&e->progress_ns, now_ns());
@@ -98,14 +107,13 @@ static void *engine_loop(void *arg)
             scheduler_deliver(e->parts.scheduler, now_ns());
             scheduler_observe(e->parts.scheduler, now_ns() - start);
         }
-        pool_warmer_pause(e->warmer, worked);
-        publish(e);
+        publish(e, worked);
         if (!worked)
             doorbell_wait(&e->bell, IDLE_NS);
     }
     take_submitted(e, now_ns());
     scheduler_cancel_all(e->parts.scheduler);
-    publish(e);
+    publish(e, false);
     return NULL;
 }
 
@@ -129,7 +137,7 @@ static enum status start(struct engine *e, struct why *ret_why)
     s = pool_warmer_new(e->parts.cache, there, &e->warmer);
     if (s != OK)
         return why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
-    publish(e);
+    publish(e, false);
     if (pthread_create(&e->thread, NULL, engine_loop, e) != 0)
         return why_set(ret_why, STATUS_UNAVAILABLE, "", "the engine thread could not be made");
     e->has_thread = true;

@@ -14,6 +14,8 @@
 #include "config/mem.h"
 #include "sched/available_memory.h"
 
+enum { READY_TOKENS = 8192 };
+
 static enum status pick_kernels(const char *name, struct kernels *ret_kernels, struct why *ret_why)
 {
     if (name != NULL && name[0] != '\0')
@@ -39,7 +41,8 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
 uint32_t engine_parts_ready_blocks(const struct engine_parts *p, uint32_t group)
 {
     uint32_t total = cache_blocks_total(p->cache, group);
-    uint32_t context = cache_blocks_at_once(p->cache, group, p->context_max);
+    uint32_t tokens = p->context_max < READY_TOKENS ? p->context_max : READY_TOKENS;
+    uint32_t context = cache_blocks_at_once(p->cache, group, tokens);
     return context < total ? context : total;
 }
 

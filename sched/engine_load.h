@@ -23,8 +23,8 @@ enum status engine_parts_init(struct engine_parts *parts, const struct gguf *ggu
                               void *user, struct why *ret_why) MUST_USE;
 /* Takes half-built parts. */
 void engine_parts_release(struct engine_parts *parts);
-/* A cache group's blocks whose memory is there before ready: those of one full context, or all there
- * are. The rest comes in the background (pool_warmer.h). */
+/* A cache group's blocks whose memory is there before ready: those of one context of at most 8,192
+ * tokens, or all there are. The rest comes in the background (pool_warmer.h). */
 uint32_t engine_parts_ready_blocks(const struct engine_parts *parts, uint32_t group);
 
 #endif

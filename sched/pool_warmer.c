@@ -2,21 +2,32 @@
  *
  * WHY     A page fault in a step is a stall of a millisecond and more; touching all of a large pool
  *         before the first request is a start of seconds.
- * HOW     A pool gives low pages first, so the slices go upwards, a slice of each group in turn. SCHED_IDLE: it runs when
- *         nobody else wants the core; and since zeroing takes the bandwidth that a step lives on, it
- *         waits while there are steps.
+ * HOW     A pool gives low pages first, so the slices go upwards, a slice of each group in turn. Zeroing takes the
+ *         bandwidth that a step lives on: so while there are steps it waits, unless use comes within AHEAD_BLOCKS of what is
+ *         there; then it works a tenth of the time, a few pages of the system's at once, and stays ahead of the fastest
+ *         prompts, which take a hundredth of a second for a block.
  * OWNS    Its thread.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pool_warmer.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "config/mem.h"
 
-enum { SLICE_BLOCKS = 16, PAUSE_NS = 20000000 };
+enum {
+    SLICE_BLOCKS = 16,
+    SLICE_SHARES = 64, /* parts of a slice, each touched at once */
+    AHEAD_BLOCKS = 64,
+    PAUSE_NS = 20000000,
+    REST_TIMES = 9, /* beside steps, rest so many times as long as work */
+    NICE_MOST = 19
+};
 
 struct pool_warmer {
     const struct cache *cache;
@@ -24,15 +35,43 @@ struct pool_warmer {
     uint32_t next
         [CACHE_GROUPS_MAX]; /* the warmer's: the memory of each group's blocks before is there */
     atomic_uint blocks;     /* their sum */
-    atomic_bool is_paused;
+    atomic_uint in_use[CACHE_GROUPS_MAX];
+    atomic_bool is_busy; /* there are steps */
     atomic_bool is_stopping;
 };
 
-static void wait_while_paused(struct pool_warmer *w)
+static void sleep_ns(uint64_t ns)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (atomic_load(&w->is_paused) && !atomic_load(&w->is_stopping))
-        nanosleep(&pause, NULL);
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_urgent(struct pool_warmer *w, uint32_t group)
+{
+    uint32_t in_use = atomic_load(&w->in_use[group]);
+    return w->next[group] < in_use || w->next[group] - in_use < AHEAD_BLOCKS;
+}
+
+static void wait_for_turn(struct pool_warmer *w, uint32_t group)
+{
+    while (atomic_load(&w->is_busy) && !is_urgent(w, group) && !atomic_load(&w->is_stopping))
+        sleep_ns(PAUSE_NS);
+}
+
+static void touch(struct pool_warmer *w, uint32_t group, uint32_t first, uint32_t end)
+{
+    for (uint32_t share = 0; share < SLICE_SHARES && !atomic_load(&w->is_stopping); share++) {
+        uint64_t start = now_ns();
+        cache_touch(w->cache, group, first, end, share, SLICE_SHARES);
+        if (atomic_load(&w->is_busy))
+            sleep_ns(REST_TIMES * (now_ns() - start));
+    }
 }
 
 /* The next slice of a group; false if all of it is there. */
@@ -42,8 +81,8 @@ static bool warm_slice(struct pool_warmer *w, uint32_t group)
     if (at == total)
         return false;
     uint32_t end = total - at > SLICE_BLOCKS ? at + SLICE_BLOCKS : total;
-    wait_while_paused(w);
-    cache_touch(w->cache, group, at, end, 0, 1);
+    wait_for_turn(w, group);
+    touch(w, group, at, end);
     w->next[group] = end;
     atomic_fetch_add(&w->blocks, end - at);
     return true;
@@ -52,8 +91,7 @@ static bool warm_slice(struct pool_warmer *w, uint32_t group)
 static void *warm(void *arg)
 {
     struct pool_warmer *w = arg;
-    struct sched_param none = {0};
-    (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); /* a courtesy */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_MOST); /* a courtesy */
     for (bool goes_on = true; goes_on;) {
         goes_on = false;
         for (uint32_t g = 0; g < cache_groups(w->cache) && !atomic_load(&w->is_stopping); g++)
@@ -95,10 +133,12 @@ void pool_warmer_free(struct pool_warmer **warmer)
     *warmer = NULL;
 }
 
-void pool_warmer_pause(struct pool_warmer *warmer, bool is_paused)
+void pool_warmer_note(struct pool_warmer *w, bool is_busy, const uint32_t *in_use)
 {
-    if (atomic_load_explicit(&warmer->is_paused, memory_order_relaxed) != is_paused)
-        atomic_store(&warmer->is_paused, is_paused);
+    if (atomic_load_explicit(&w->is_busy, memory_order_relaxed) != is_busy)
+        atomic_store(&w->is_busy, is_busy);
+    for (uint32_t g = 0; g < cache_groups(w->cache); g++)
+        atomic_store_explicit(&w->in_use[g], in_use[g], memory_order_relaxed);
 }
 
 uint32_t pool_warmer_blocks(const struct pool_warmer *warmer)
