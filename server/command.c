@@ -12,6 +12,8 @@ const struct command commands[] = {
      "Show a model's manifest, identity, head map, sizes and ledgers.", inspect_command},
     {"kernels", "kernels [--isa NAME]",
      "Show each operation's kernels on this machine, and which is chosen.", kernels_command},
+    {"evidence", "evidence [--json]", "Run each kernel's proofs on this machine, rung by rung.",
+     evidence_command},
     {"bench", "bench attention|gemv|gemm|serve [flags]", "Measure kernels, or a running server.",
      bench_command},
     {"help", "help [TOPIC]", "Explain a command, or: options, example, reference, metrics, errors.",

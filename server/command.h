@@ -20,6 +20,7 @@ struct command {
 int serve_command(size_t n_words, char *const *words);
 int inspect_command(size_t n_words, char *const *words);
 int kernels_command(size_t n_words, char *const *words);
+int evidence_command(size_t n_words, char *const *words);
 int bench_command(size_t n_words, char *const *words);
 int help_command(size_t n_words, char *const *words);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The commands of the binary: what they print, where, and their exit codes."""
+import hashlib
 import json
 import os
 import socket
@@ -11,6 +12,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from daemon import model, required, run_cases, seconds  # noqa: E402
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
 def foldkv(*arguments, **environment):
@@ -47,6 +50,27 @@ class Commands(unittest.TestCase):
         layer = ledger["layers"][0]["arrangements"]
         self.assertEqual((layer["model"]["kv_heads"], layer["mha"]["kv_heads"], layer["mqa"]["kv_heads"]), (3, 9, 1))
         self.assertEqual(layer["model"]["append_bytes_per_token"], 3 * (64 + 64) * 4)
+
+    def test_2_evidence(self):
+        run = foldkv("evidence", "--json")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        evidence = json.loads(run.stdout)
+        by_name = {k["kernel"]: k for k in evidence["kernels"]}
+        self.assertGreater(len(by_name), 20)
+        for kernel in evidence["kernels"]:
+            states = [r["state"] for r in kernel["rungs"]]
+            self.assertEqual([r["rung"] for r in kernel["rungs"]], ["api", "source", "parity", "allocation", "traffic", "slo"])
+            first = next((i for i, state in enumerate(states) if state != "proven"), len(states))
+            self.assertNotIn("proven", states[first:], kernel["kernel"])  # nothing stands on a gap
+            with open(os.path.join(SOURCE, kernel["source"]["file"]), "rb") as f:
+                self.assertEqual(kernel["source"]["sha256"], hashlib.sha256(f.read()).hexdigest())
+            if "this machine has no" not in kernel["rungs"][2]["how"]:
+                self.assertIn("run now", kernel["rungs"][2]["how"])
+        merge = by_name["attend_merge__scalar"]["rungs"]
+        self.assertIn("bit-equal", merge[2]["how"])
+        self.assertIn("0 allocations", merge[3]["how"])
+        self.assertIn("attend_merge__scalar", foldkv("evidence").stdout)
+        self.refused(2, "evidence", "something")
 
     def test_3_kernels(self):
         run = foldkv("kernels")
