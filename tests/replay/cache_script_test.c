@@ -6,13 +6,16 @@
  *         The whole cache is checked after each line. A line that does not come out as it says
  *         fails with its number.
  *
- *   pool BLOCKS SEQUENCES                      first; contexts hold 1024 tokens
+ *   pool BLOCKS SEQUENCES [WINDOW...]          first; contexts hold 1024 tokens, appends 256. With
+ *   windows there is a group for each (0: none) and memory for BLOCKS blocks of every group
  *   open NAME TOKENS [salt=S] [noreuse] [late] [-> reused=N copied=N from=NAME.I | STATUS]   late:
  *   the copy is not done yet moved NAME
  *   stage NAME N [-> STATUS]     commit NAME TOKENS     abort NAME     run NAME TOKENS: stage and
  *   commit close NAME | drop NAME
  *   state draining|fenced|freed     purge
- *   expect free=N used=N cached=N shared=N evicted=N spans:NAME=N length:NAME=N  any of them
+ *   expect free=N used=N cached=N shared=N evicted=N spans:NAME=N length:NAME=N  any of them; of one
+ *   group: used.GROUP=N (as free, cached, shared, evicted, total), first.GROUP:NAME=N its table's
+ *   first block
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
@@ -21,7 +24,7 @@
 #include "tests/support/cache_fixture.h"
 #include "tests/support/suite_run.h"
 
-enum { CONTEXT = 1024, SEQUENCES_MAX = 8, LINE_BYTES = 512, SCRIPTS_MAX = 64 };
+enum { CONTEXT = 1024, APPEND_MAX = 256, SEQUENCES_MAX = 8, LINE_BYTES = 512, SCRIPTS_MAX = 64 };
 
 struct named {
     char name[16]; /* "": free */
@@ -226,29 +229,47 @@ static void cmd_state(void)
                                                                           : NAMESPACE_FREED);
 }
 
-static uint64_t value_of(char *what)
+/* A group's figure, or the sum's where the group is -1. */
+static uint64_t figure(const char *what, int group)
 {
-    struct cache_books books = cache_books(script.cache);
-    char *colon = strchr(what, ':');
-    uint32_t first_page, n_spans = 0;
-    if (colon != NULL) {
-        *colon = '\0';
-        const struct sequence *sequence = find_named(colon + 1)->sequence;
-        (void)sequence_spans(sequence, 0, &first_page, &n_spans);
-        return strcmp(what, "spans") == 0 ? n_spans : sequence_length(sequence);
-    }
+    struct cache_books sums = cache_books(script.cache);
+    struct cache_group_books books =
+        cache_group_books(script.cache, group < 0 ? 0 : (uint32_t)group);
+    bool all = group < 0;
     const struct {
         const char *name;
         uint64_t value;
-    } sums[] = {{"free", books.blocks_free},
-                {"used", books.blocks_used},
-                {"cached", books.blocks_cached},
-                {"shared", books.blocks_shared},
-                {"evicted", books.evicted_blocks}};
-    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
-        if (strcmp(sums[i].name, what) == 0)
-            return sums[i].value;
+    } figures[] = {{"free", all ? sums.blocks_free : books.blocks_free},
+                   {"used", all ? sums.blocks_used : books.blocks_used},
+                   {"cached", all ? sums.blocks_cached : books.blocks_cached},
+                   {"shared", all ? sums.blocks_shared : books.blocks_shared},
+                   {"evicted", all ? sums.evicted_blocks : books.evicted_blocks},
+                   {"total", all ? sums.blocks_total : books.blocks_total}};
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++)
+        if (strcmp(figures[i].name, what) == 0)
+            return figures[i].value;
     FAIL("nothing is called '%s'", what);
+}
+
+static uint64_t value_of(char *what)
+{
+    char *colon = strchr(what, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    char *dot = strchr(what, '.');
+    if (dot != NULL)
+        *dot = '\0';
+    int group = dot != NULL ? (int)number(dot + 1) : -1;
+    if (group >= (int)cache_groups(script.cache))
+        FAIL("there is no group %d", group);
+    if (colon == NULL)
+        return figure(what, group);
+    const struct sequence *sequence = find_named(colon + 1)->sequence;
+    uint32_t first_page, n_spans;
+    (void)sequence_spans(sequence, group < 0 ? 0 : (uint32_t)group, &first_page, &n_spans);
+    if (strcmp(what, "first") == 0)
+        return first_page;
+    return strcmp(what, "spans") == 0 ? n_spans : sequence_length(sequence);
 }
 
 static void cmd_expect(void)
@@ -268,8 +289,15 @@ static void cmd_expect(void)
 
 static void cmd_pool(void)
 {
-    uint32_t n_blocks = number(need_word());
-    script.cache = cache_fixture_new(n_blocks, number(need_word()), CONTEXT);
+    uint32_t n_blocks = number(need_word()), n_sequences = number(need_word());
+    uint32_t windows[CACHE_GROUPS_MAX] = {0}, n_groups = 0;
+    for (char *w; (w = word()) != NULL && n_groups < CACHE_GROUPS_MAX;)
+        windows[n_groups++] = number(w);
+    if (n_groups == 0)
+        script.cache = cache_fixture_new(n_blocks, n_sequences, CONTEXT);
+    else
+        script.cache =
+            cache_fixture_windows(windows, n_groups, n_blocks, n_sequences, CONTEXT, APPEND_MAX);
 }
 
 static const struct {

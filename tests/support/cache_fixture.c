@@ -4,17 +4,26 @@
 
 enum { PAGE_BYTES = 64 };
 
-struct cache *cache_fixture_new(uint32_t n_blocks, uint32_t n_sequences, uint32_t context)
+struct cache *cache_fixture_windows(const uint32_t *windows, uint32_t n_groups, uint32_t n_blocks,
+                                    uint32_t n_sequences, uint32_t context, uint32_t append_max)
 {
     struct cache *cache;
-    struct cache_shape shape = {.n_groups = 1,
-                                .groups = {{1, 1, PAGE_BYTES, 0}},
-                                .pool_bytes = (size_t)n_blocks * PAGE_BYTES,
+    struct cache_shape shape = {.n_groups = n_groups,
+                                .pool_bytes = (size_t)n_blocks * PAGE_BYTES * n_groups,
                                 .context_max = context,
+                                .append_max = append_max,
                                 .sequences_max = n_sequences};
+    for (uint32_t g = 0; g < n_groups; g++)
+        shape.groups[g] = (struct cache_group_shape){1, 1, PAGE_BYTES, windows[g]};
     enum status status = cache_new(&shape, &cache, NULL);
     ASSERT(status == OK);
     return cache;
+}
+
+struct cache *cache_fixture_new(uint32_t n_blocks, uint32_t n_sequences, uint32_t context)
+{
+    static const uint32_t none = 0;
+    return cache_fixture_windows(&none, 1, n_blocks, n_sequences, context, 0);
 }
 
 void cache_fixture_ids(uint32_t *ids, uint32_t n, uint32_t from)
@@ -59,12 +68,20 @@ uint32_t cache_fixture_findable(struct cache *cache, const uint32_t *ids, uint32
     return found;
 }
 
-uint32_t cache_fixture_page(const struct sequence *sequence, uint32_t i)
+uint32_t cache_fixture_group_page(const struct sequence *sequence, uint32_t group, uint32_t i)
 {
     uint32_t first_page, n_spans;
-    const struct page_span *spans = sequence_spans(sequence, 0, &first_page, &n_spans);
+    const struct page_span *spans = sequence_spans(sequence, group, &first_page, &n_spans);
+    if (i < first_page)
+        return NO_PAGE;
+    i -= first_page;
     for (uint32_t k = 0; k < n_spans; i -= spans[k].n_pages, k++)
         if (i < spans[k].n_pages)
             return spans[k].first_page + i;
     return NO_PAGE;
+}
+
+uint32_t cache_fixture_page(const struct sequence *sequence, uint32_t i)
+{
+    return cache_fixture_group_page(sequence, 0, i);
 }

@@ -15,10 +15,15 @@ struct cache_model_counts {
         partial_commits, aborts;
     uint64_t exchanged_blocks, evictions, full_at_open, full_at_append, no_sequence, refused, drops,
         covered_tails, purges;
+    uint64_t given_back;   /* blocks behind a window */
+    uint64_t window_hits;  /* hits over blocks that a group with a window no longer had */
+    uint64_t shortened;    /* hits that a group with a window made shorter */
+    uint64_t full_in_some; /* appends refused though some group had room */
+    uint64_t drops_behind; /* blocks dropped that had been given back */
 };
 
-/* Plays bytes[len] on a fresh cache whose size the first bytes choose; adds to *counts.
- * Deterministic. */
+/* Plays bytes[len] on a fresh cache whose pool (first byte modulo 7) and groups (its rest) the bytes
+ * choose; adds to *counts. Deterministic. */
 void cache_model_play(const uint8_t *bytes, size_t len, struct cache_model_counts *counts);
 
 #endif

@@ -10,7 +10,9 @@
 static struct cache *cache;
 static struct sequence *running; /* 3 blocks, the last a tail; the first is shared with shares */
 static struct sequence *shares;
-static uint32_t cached; /* a page that nobody holds, below the shared one */
+static struct cache *windowed; /* a window of 100 */
+static struct sequence *far;   /* its sequence, past that window */
+static uint32_t cached;        /* a page that nobody holds, below the shared one */
 
 static struct block *block_at(uint32_t page)
 {
@@ -30,11 +32,17 @@ static void set_up(void)
     ids[66] = 9999;
     shares = cache_fixture_run(cache, ids, 100);
     ck_assert_ptr_null(cache_check(cache));
+    const uint32_t window = 100;
+    windowed = cache_fixture_windows(&window, 1, 12, 1, 256, 0);
+    cache_fixture_ids(ids, 256, 1);
+    far = cache_fixture_run(windowed, ids, 200);
+    ck_assert_ptr_null(cache_check(windowed));
 }
 
 static void tear_down(void)
 {
     cache_free(&cache);
+    cache_free(&windowed);
 }
 
 /* Breaks one thing; what the check should say begins with the text. */
@@ -119,6 +127,44 @@ START_TEST(a_planted_fault_is_named)
 }
 END_TEST
 
+/* The same where a window has passed over the first block. */
+static const char *plant_windowed(int i)
+{
+    struct sequence_group *part = &far->groups[0];
+    switch (i) {
+    case 0:
+        part->table.first_page--;
+        windowed->groups[0].store.blocks[part->table.pages[0]].refs++;
+        windowed->groups[0].store.blocks[part->table.pages[0]].is_cached = false;
+        return "block_store";
+    case 1:
+        part->table.first_span = part->table.first_page + 1;
+        return "block_table 2";
+    case 2:
+        part->tip_key[0] ^= 1;
+        return "sequence 3";
+    case 3:
+        windowed->groups[0].window = 64;
+        return "sequence 6";
+    case 4:
+        windowed->groups[0].window = 190;
+        return "sequence 6";
+    default:
+        part->source = part->table.pages[2];
+        windowed->groups[0].store.blocks[part->table.pages[2]].pins++;
+        windowed->groups[0].store.blocks[part->table.pages[1]].parent = part->table.pages[0];
+        return "block_store 3";
+    }
+}
+
+START_TEST(a_planted_fault_behind_a_window_is_named)
+{
+    const char *want = plant_windowed(_i), *got = cache_check(windowed);
+    ck_assert_msg(got != NULL && strncmp(got, want, strlen(want)) == 0,
+                  "fault %d: wanted %s, got %s", _i, want, got != NULL ? got : "nothing");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache_check");
@@ -126,6 +172,7 @@ int main(void)
     tcase_set_timeout(tcase, 10);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, a_planted_fault_is_named, 0, 20);
+    tcase_add_loop_test(tcase, a_planted_fault_behind_a_window_is_named, 0, 6);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

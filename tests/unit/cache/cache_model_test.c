@@ -8,7 +8,7 @@
 #include "tests/support/seed.h"
 #include "tests/support/suite_run.h"
 
-enum { N_GAMES = 60, GAME_BYTES = 6000, LONG_FACTOR = 20 };
+enum { N_GAMES = 112, GAME_BYTES = 6000, LONG_FACTOR = 20 };
 
 START_TEST(agrees_with_the_naive_model)
 {
@@ -25,12 +25,14 @@ START_TEST(agrees_with_the_naive_model)
     }
     printf("%llu operations, %llu opens, %llu blocks shared, %llu heads copied (%llu late, %llu "
            "from running tails), "
-           "%llu exchanged, %llu evicted, %llu tails covered\n",
+           "%llu exchanged, %llu evicted, %llu tails covered, %llu given back behind windows, %llu "
+           "hits over gaps, %llu made shorter\n",
            (unsigned long long)counts.operations, (unsigned long long)counts.opens,
            (unsigned long long)counts.shared_blocks, (unsigned long long)counts.copied_heads,
            (unsigned long long)counts.late_moves, (unsigned long long)counts.tail_sources,
            (unsigned long long)counts.exchanged_blocks, (unsigned long long)counts.evictions,
-           (unsigned long long)counts.covered_tails);
+           (unsigned long long)counts.covered_tails, (unsigned long long)counts.given_back,
+           (unsigned long long)counts.window_hits, (unsigned long long)counts.shortened);
     const uint64_t *each = (const uint64_t *)&counts;
     for (size_t i = 0; i < sizeof counts / sizeof *each; i++)
         ck_assert_msg(each[i] > 0,
