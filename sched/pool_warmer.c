@@ -42,7 +42,9 @@ struct pool_warmer {
 
 static void sleep_ns(uint64_t ns)
 {
-    nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                                 .tv_nsec = (long)(ns % 1000000000u)},
+              NULL);
 }
 
 static uint64_t now_ns(void)
@@ -58,10 +60,11 @@ static bool is_urgent(struct pool_warmer *w, uint32_t group)
     return w->next[group] < in_use || w->next[group] - in_use < AHEAD_BLOCKS;
 }
 
-static void wait_for_turn(struct pool_warmer *w, uint32_t group)
+/* Whether this group's next slice may be touched now. */
+static bool has_turn(struct pool_warmer *w, uint32_t group)
 {
-    while (atomic_load(&w->is_busy) && !is_urgent(w, group) && !atomic_load(&w->is_stopping))
-        sleep_ns(PAUSE_NS);
+    return w->next[group] < cache_blocks_total(w->cache, group) &&
+           (!atomic_load(&w->is_busy) || is_urgent(w, group));
 }
 
 static void touch(struct pool_warmer *w, uint32_t group, uint32_t first, uint32_t end)
@@ -74,29 +77,37 @@ static void touch(struct pool_warmer *w, uint32_t group, uint32_t first, uint32_
     }
 }
 
-/* The next slice of a group; false if all of it is there. */
-static bool warm_slice(struct pool_warmer *w, uint32_t group)
+static void warm_slice(struct pool_warmer *w, uint32_t group)
 {
     uint32_t at = w->next[group], total = cache_blocks_total(w->cache, group);
-    if (at == total)
-        return false;
     uint32_t end = total - at > SLICE_BLOCKS ? at + SLICE_BLOCKS : total;
-    wait_for_turn(w, group);
     touch(w, group, at, end);
     w->next[group] = end;
     atomic_fetch_add(&w->blocks, end - at);
-    return true;
+}
+
+/* A slice of each group whose turn it is; whether there was one, and whether all is there. */
+static bool warm_round(struct pool_warmer *w, bool *ret_is_done)
+{
+    bool any = false;
+    *ret_is_done = true;
+    for (uint32_t g = 0; g < cache_groups(w->cache) && !atomic_load(&w->is_stopping); g++) {
+        if (has_turn(w, g)) {
+            warm_slice(w, g);
+            any = true;
+        }
+        *ret_is_done &= w->next[g] == cache_blocks_total(w->cache, g);
+    }
+    return any;
 }
 
 static void *warm(void *arg)
 {
     struct pool_warmer *w = arg;
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_MOST); /* a courtesy */
-    for (bool goes_on = true; goes_on;) {
-        goes_on = false;
-        for (uint32_t g = 0; g < cache_groups(w->cache) && !atomic_load(&w->is_stopping); g++)
-            goes_on |= warm_slice(w, g);
-    }
+    for (bool is_done = false; !is_done && !atomic_load(&w->is_stopping);)
+        if (!warm_round(w, &is_done) && !is_done)
+            sleep_ns(PAUSE_NS);
     return NULL;
 }
 
