@@ -2,6 +2,8 @@
  *
  * HOW     A table by pair gives the rank of a merge; the word's bytes are the symbols that merging.c
  *         joins.
+ *         Reading the file's merges is many look-ups in tables larger than the caches, so it goes by
+ *         batches.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/bpe.h"
@@ -10,7 +12,7 @@
 #include "server/byte_text.h"
 #include "server/character.h"
 
-enum { RANK_BITS = 24, MERGES_MAX = (1 << RANK_BITS) - 2 };
+enum { BATCH = TOKEN_FIND_MAX / 2, RANK_BITS = 24, MERGES_MAX = (1 << RANK_BITS) - 2 };
 #define RANK_MASK ((1u << RANK_BITS) - 1)
 
 struct merge {
@@ -64,29 +66,68 @@ static enum status refuse_merge(size_t rank, struct slice text, const char *what
                    rank, (int)(text.len < 128 ? text.len : 128), text.bytes, what);
 }
 
+/* A merge as the file has it, and what its parts are. */
+struct merge_text {
+    struct slice text, parts[2];
+    int64_t ids[2];
+};
+
 /* "left right": cut at the first space that is not the first byte. */
-static enum status read_merge(struct bpe *bpe, const struct token_index *index, uint32_t rank,
-                              struct slice text, struct why *ret_why)
+static enum status cut(uint32_t rank, struct slice text, struct merge_text *ret_merge,
+                       struct why *ret_why)
 {
     const char *space = text.len > 2 ? memchr(text.bytes + 1, ' ', text.len - 2) : NULL;
     if (space == NULL)
         return refuse_merge(rank, text, "is not two tokens with a space between", ret_why);
-    struct slice left = {text.bytes, (size_t)(space - text.bytes)};
-    struct slice right = {space + 1, text.len - left.len - 1};
-    int64_t left_id = token_index_find(index, left), right_id = token_index_find(index, right);
+    size_t len = (size_t)(space - text.bytes);
+    *ret_merge = (struct merge_text){.text = text,
+                                     .parts = {{text.bytes, len}, {space + 1, text.len - len - 1}}};
+    return OK;
+}
+
+static enum status add_merge(struct bpe *bpe, const struct token_index *index, uint32_t rank,
+                             const struct merge_text *m, struct why *ret_why)
+{
     int64_t guess = rank == 0 ? TOKEN_NONE : (int64_t)bpe->merges[rank - 1].merged + 1;
-    int64_t merged_id = token_index_find_joined(index, left, right, guess);
-    if (left_id < 0 || right_id < 0)
+    int64_t merged_id = token_index_find_joined(index, m->parts[0], m->parts[1], guess);
+    if (m->ids[0] < 0 || m->ids[1] < 0)
         return refuse_merge(
-            rank, text, left_id < 0 ? "begins with an unknown token" : "ends with an unknown token",
-            ret_why);
+            rank, m->text,
+            m->ids[0] < 0 ? "begins with an unknown token" : "ends with an unknown token", ret_why);
     if (merged_id < 0)
-        return refuse_merge(rank, text, "makes an unknown token", ret_why);
-    bpe->merges[rank] = (struct merge){(uint32_t)left_id, (uint32_t)right_id, (uint32_t)merged_id};
-    uint32_t *slot = slot_of(bpe, (uint32_t)left_id, (uint32_t)right_id);
+        return refuse_merge(rank, m->text, "makes an unknown token", ret_why);
+    uint32_t left = (uint32_t)m->ids[0], right = (uint32_t)m->ids[1];
+    bpe->merges[rank] = (struct merge){left, right, (uint32_t)merged_id};
+    uint32_t *slot = slot_of(bpe, left, right);
     if (*slot != 0)
-        return refuse_merge(rank, text, "is there twice", ret_why);
-    *slot = (pair_hash((uint32_t)left_id, (uint32_t)right_id) & ~RANK_MASK) | (rank + 1);
+        return refuse_merge(rank, m->text, "is there twice", ret_why);
+    *slot = (pair_hash(left, right) & ~RANK_MASK) | (rank + 1);
+    return OK;
+}
+
+/* Merges from `from` up to `to`, BATCH at most, found together. */
+static enum status add_batch(struct bpe *bpe, const struct gguf *gguf,
+                             const struct token_index *index, uint32_t from, uint32_t to,
+                             struct why *ret_why)
+{
+    struct merge_text merges[BATCH];
+    struct slice texts[2 * BATCH] = {{0}};
+    int64_t ids[2 * BATCH];
+    size_t n = to - from;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t rank = from + (uint32_t)i;
+        TRY(cut(rank, gguf_array_string(gguf, merges_key, rank), &merges[i], ret_why));
+        texts[2 * i] = merges[i].parts[0];
+        texts[2 * i + 1] = merges[i].parts[1];
+    }
+    token_index_find_all(index, texts, 2 * n, ids);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(merges[i].ids, &ids[2 * i], sizeof merges[i].ids);
+        uint32_t hash = pair_hash((uint32_t)ids[2 * i], (uint32_t)ids[2 * i + 1]);
+        __builtin_prefetch(&bpe->slots[hash & bpe->mask], 1);
+    }
+    for (size_t i = 0; i < n; i++)
+        TRY(add_merge(bpe, index, from + (uint32_t)i, &merges[i], ret_why));
     return OK;
 }
 
@@ -117,8 +158,10 @@ static enum status read_merges(struct bpe *bpe, const struct gguf *gguf,
     bpe->merges = mem_zalloc(bpe->n_merges, sizeof bpe->merges[0]);
     if (bpe->slots == NULL || bpe->merges == NULL)
         return STATUS_NO_MEMORY;
-    for (uint32_t rank = 0; rank < bpe->n_merges; rank++)
-        TRY(read_merge(bpe, index, rank, gguf_array_string(gguf, merges_key, rank), ret_why));
+    for (uint32_t rank = 0; rank < bpe->n_merges; rank += BATCH) {
+        uint32_t end = rank + BATCH < bpe->n_merges ? rank + BATCH : bpe->n_merges;
+        TRY(add_batch(bpe, gguf, index, rank, end, ret_why));
+    }
     return OK;
 }
 

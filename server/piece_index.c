@@ -22,19 +22,37 @@ struct piece_index {
     struct slot slots[]; /* [mask + 1] */
 };
 
-static struct slot *slot_of(struct piece_index *index, struct slice bytes, uint32_t *ret_tag)
+static struct slot *slot_of(struct piece_index *index, struct slice bytes, uint64_t hash)
 {
-    uint64_t hash = text_hash(bytes);
-    *ret_tag = (uint32_t)hash;
     for (uint32_t at = (uint32_t)(hash >> 32) & index->mask;; at = (at + 1) & index->mask) {
         struct slot *slot = &index->slots[at];
         if (slot->id_plus_one == 0)
             return slot;
-        if (slot->tag != *ret_tag)
+        if (slot->tag != (uint32_t)hash)
             continue;
         struct slice piece = vocabulary_piece(index->vocabulary, slot->id_plus_one - 1);
         if (piece.len == bytes.len && memcmp(piece.bytes, bytes.bytes, bytes.len) == 0)
             return slot;
+    }
+}
+
+/* Ids from `from` up to `to`, TEXT_HASH_BATCH at most. */
+static void add_batch(struct piece_index *index, uint32_t from, uint32_t to)
+{
+    uint64_t hashes[TEXT_HASH_BATCH];
+    for (uint32_t id = from; id < to; id++) {
+        hashes[id - from] = text_hash(vocabulary_piece(index->vocabulary, id));
+        __builtin_prefetch(&index->slots[(hashes[id - from] >> 32) & index->mask], 1);
+    }
+    for (uint32_t id = from; id < to; id++) {
+        if (!vocabulary_is_text(index->vocabulary, id))
+            continue;
+        struct slice piece = vocabulary_piece(index->vocabulary, id);
+        struct slot *slot = slot_of(index, piece, hashes[id - from]);
+        if (slot->id_plus_one == 0)
+            *slot = (struct slot){.tag = (uint32_t)hashes[id - from], .id_plus_one = id + 1};
+        if (piece.len > index->bytes_max)
+            index->bytes_max = piece.len;
     }
 }
 
@@ -49,17 +67,8 @@ enum status piece_index_new(const struct vocabulary *vocabulary, struct piece_in
         return STATUS_NO_MEMORY;
     index->vocabulary = vocabulary;
     index->mask = n_slots - 1;
-    for (uint32_t id = 0; id < n_tokens; id++) {
-        if (!vocabulary_is_text(vocabulary, id))
-            continue;
-        struct slice piece = vocabulary_piece(vocabulary, id);
-        uint32_t tag;
-        struct slot *slot = slot_of(index, piece, &tag);
-        if (slot->id_plus_one == 0)
-            *slot = (struct slot){.tag = tag, .id_plus_one = id + 1};
-        if (piece.len > index->bytes_max)
-            index->bytes_max = piece.len;
-    }
+    for (uint32_t id = 0; id < n_tokens; id += TEXT_HASH_BATCH)
+        add_batch(index, id, id + TEXT_HASH_BATCH < n_tokens ? id + TEXT_HASH_BATCH : n_tokens);
     return OK;
 }
 
@@ -73,7 +82,7 @@ int64_t piece_index_find(const struct piece_index *index, struct slice bytes)
 {
     if (bytes.len > index->bytes_max)
         return TOKEN_NONE;
-    uint32_t tag;
-    const struct slot *slot = slot_of((struct piece_index *)(uintptr_t)index, bytes, &tag);
+    const struct slot *slot =
+        slot_of((struct piece_index *)(uintptr_t)index, bytes, text_hash(bytes));
     return slot->id_plus_one == 0 ? TOKEN_NONE : (int64_t)slot->id_plus_one - 1;
 }

@@ -30,4 +30,7 @@ static inline uint64_t text_hash(struct slice text)
     return hash * UINT64_C(0xbf58476d1ce4e5b9);
 }
 
+/* A table is filled this many texts at a time: their slots are fetched together, as each alone is a wait for memory. */
+enum { TEXT_HASH_BATCH = 32 };
+
 #endif

@@ -31,15 +31,13 @@ struct token_index {
 static const char tokens_key[] = "tokenizer.ggml.tokens";
 
 /* The slot of the spelling, or the empty one where it would be. */
-static struct slot *slot_of(const struct token_index *index, struct slice text, uint32_t *ret_tag)
+static struct slot *slot_of(const struct token_index *index, struct slice text, uint64_t hash)
 {
-    uint64_t hash = text_hash(text);
-    *ret_tag = (uint32_t)hash;
     for (uint32_t at = (uint32_t)(hash >> 32) & index->mask;; at = (at + 1) & index->mask) {
         struct slot *slot = &index->slots[at];
         if (slot->id_plus_one == 0)
             return slot;
-        if (slot->tag != *ret_tag)
+        if (slot->tag != (uint32_t)hash)
             continue;
         struct slice other = index->texts[slot->id_plus_one - 1];
         if (other.len == text.len && memcmp(other.bytes, text.bytes, text.len) == 0)
@@ -64,18 +62,32 @@ static enum status check_text(struct slice text, uint32_t id, struct why *ret_wh
     return OK;
 }
 
-static enum status add(struct token_index *index, uint32_t id, struct why *ret_why)
+static enum status add(struct token_index *index, uint32_t id, uint64_t hash, struct why *ret_why)
 {
     struct slice text = index->texts[id];
     TRY(check_text(text, id, ret_why));
-    uint32_t tag;
-    struct slot *slot = slot_of(index, text, &tag);
+    struct slot *slot = slot_of(index, text, hash);
     if (slot->id_plus_one != 0)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
                        "%s: tokens %u and %u are both '%.*s'; each spelling may be there once",
                        tokens_key, slot->id_plus_one - 1, id, (int)(text.len < 64 ? text.len : 64),
                        text.bytes);
-    *slot = (struct slot){.tag = tag, .id_plus_one = id + 1};
+    *slot = (struct slot){.tag = (uint32_t)hash, .id_plus_one = id + 1};
+    return OK;
+}
+
+/* Ids from `from` up to `to`, TEXT_HASH_BATCH at most. */
+static enum status add_batch(struct token_index *index, const struct gguf *gguf, uint32_t from,
+                             uint32_t to, struct why *ret_why)
+{
+    uint64_t hashes[TEXT_HASH_BATCH];
+    for (uint32_t id = from; id < to; id++) {
+        index->texts[id] = gguf_array_string(gguf, tokens_key, id);
+        hashes[id - from] = text_hash(index->texts[id]);
+        __builtin_prefetch(&index->slots[(hashes[id - from] >> 32) & index->mask], 1);
+    }
+    for (uint32_t id = from; id < to; id++)
+        TRY(add(index, id, hashes[id - from], ret_why));
     return OK;
 }
 
@@ -105,9 +117,9 @@ static enum status fill(struct token_index *index, const struct gguf *gguf, stru
     index->texts = mem_zalloc(index->n_tokens, sizeof index->texts[0]);
     if (index->slots == NULL || index->texts == NULL)
         return STATUS_NO_MEMORY;
-    for (uint32_t id = 0; id < index->n_tokens; id++) {
-        index->texts[id] = gguf_array_string(gguf, tokens_key, id);
-        TRY(add(index, id, ret_why));
+    for (uint32_t id = 0; id < index->n_tokens; id += TEXT_HASH_BATCH) {
+        uint32_t end = id + TEXT_HASH_BATCH;
+        TRY(add_batch(index, gguf, id, end < index->n_tokens ? end : index->n_tokens, ret_why));
     }
     return OK;
 }
@@ -152,9 +164,27 @@ struct slice token_index_text(const struct token_index *index, uint32_t id)
 
 int64_t token_index_find(const struct token_index *index, struct slice text)
 {
-    uint32_t tag;
-    const struct slot *slot = slot_of(index, text, &tag);
+    const struct slot *slot = slot_of(index, text, text_hash(text));
     return slot->id_plus_one == 0 ? TOKEN_NONE : (int64_t)slot->id_plus_one - 1;
+}
+
+void token_index_find_all(const struct token_index *index, const struct slice *texts, size_t n,
+                          int64_t *ret_ids)
+{
+    uint64_t hashes[TOKEN_FIND_MAX];
+    ASSERT(n <= TOKEN_FIND_MAX);
+    for (size_t i = 0; i < n; i++) {
+        hashes[i] = text_hash(texts[i]);
+        __builtin_prefetch(&index->slots[(hashes[i] >> 32) & index->mask]);
+    }
+    for (size_t i = 0; i < n; i++) { /* most are in the first slot looked at */
+        uint32_t id_plus_one = index->slots[(hashes[i] >> 32) & index->mask].id_plus_one;
+        __builtin_prefetch(&index->texts[id_plus_one - (id_plus_one > 0)]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct slot *slot = slot_of(index, texts[i], hashes[i]);
+        ret_ids[i] = slot->id_plus_one == 0 ? TOKEN_NONE : (int64_t)slot->id_plus_one - 1;
+    }
 }
 
 static bool is_joined(struct slice text, struct slice left, struct slice right)

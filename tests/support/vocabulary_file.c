@@ -1,11 +1,10 @@
 /* vocabulary_file.c: writes a vocabulary's GGUF, right or wrong.
  *
  * WHY     Each refusal needs a file with one thing wrong; a list of fields to change makes each a line in a test.
+ * NOT     Check's assertions: fuzz targets use it, too.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/vocabulary_file.h"
-
-#include <check.h>
 
 #include "config/mem.h"
 #include "server/byte_text.h"
@@ -15,7 +14,7 @@ enum { FILE_BYTES_MAX = 1 << 20, KEYS_AT = 16, ALIGNMENT = 32 };
 
 void vocabulary_file_set(char ret_text[VOCABULARY_FILE_TEXT], const char *text)
 {
-    ck_assert_uint_lt(strlen(text), VOCABULARY_FILE_TEXT);
+    ASSERT(strlen(text) < VOCABULARY_FILE_TEXT);
     memset(ret_text, 0, VOCABULARY_FILE_TEXT);
     memcpy(ret_text, text, strlen(text));
 }
@@ -47,7 +46,7 @@ void vocabulary_file_init(struct vocabulary_file *file)
     for (size_t i = 0; i < ARRAY_LEN(control); i++)
         add_token(file, control[i], 3);
     add_token(file, "<tool>", 4);
-    ck_assert_int_eq(file->n_tokens, VF_COUNT);
+    ASSERT(file->n_tokens == VF_COUNT);
 }
 
 static void add_scored(struct vocabulary_file *file, const char *text, int32_t kind, float score)
@@ -76,7 +75,7 @@ void vocabulary_file_init_spm(struct vocabulary_file *file)
         add_scored(file, texts[i], 1, -(float)i);
     add_scored(file, "<tool>", 4, -1000);
     add_scored(file, "<end_of_turn>", 3, -1000);
-    ck_assert_int_eq(file->n_tokens, SF_COUNT);
+    ASSERT(file->n_tokens == SF_COUNT);
 }
 
 static void put(struct text_buf *out, const void *bytes, size_t len)
@@ -201,11 +200,11 @@ char *vocabulary_file_write(const struct vocabulary_file *file, size_t *ret_len)
     uint64_t n_keys = put_keys(&out, file);
     while (out.len % ALIGNMENT != 0)
         put(&out, "", 1);
-    ck_assert(!out.is_failed);
+    ASSERT(!out.is_failed);
     memcpy(out.bytes + KEYS_AT, &n_keys, sizeof n_keys);
     *ret_len = out.len;
     char *bytes = text_buf_take(&out);
-    ck_assert_ptr_nonnull(bytes);
+    ASSERT(bytes != NULL);
     return bytes;
 }
 
@@ -216,6 +215,8 @@ struct gguf *vocabulary_file_gguf(const struct vocabulary_file *file, char **ret
     struct gguf *gguf = NULL;
     struct why why = {.text = ""};
     enum status s = gguf_parse(*ret_bytes, len, &gguf, &why);
-    ck_assert_msg(s == OK, "%s", why.text);
+    if (s != OK)
+        fprintf(stderr, "%s\n", why.text);
+    ASSERT(s == OK);
     return gguf;
 }
