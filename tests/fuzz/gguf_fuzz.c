@@ -2,7 +2,9 @@
  * bytes.
  *
  * HOW     A file that is taken has each of its tensors and arrays read from end to end, then its
- *         graph made, so that a view that leaves the buffer is seen by the sanitizer.
+ *         graph made, so that a view that leaves the buffer is seen by the sanitizer. A graph that
+ *         is made must keep what its header promises: every owner is a head of its layer, every head
+ *         has a reader, every layer is in its group once.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph.h"
@@ -77,6 +79,48 @@ static void read_all(const struct gguf *gguf)
     }
 }
 
+static void check_map(const uint16_t *map, uint32_t n_query_heads, uint32_t n_heads)
+{
+    bool is_read[GRAPH_HEADS_MAX] = {false};
+    for (uint32_t head = 0; head < n_query_heads; head++) {
+        ASSERT(map[head] < n_heads);
+        is_read[map[head]] = true;
+    }
+    for (uint32_t head = 0; head < n_heads; head++)
+        ASSERT(is_read[head]);
+}
+
+static void check_layer(const struct graph *g, uint32_t i)
+{
+    const struct graph_layer *l = &g->layers[i];
+    ASSERT(l->n_query_heads >= 1 && l->n_query_heads <= GRAPH_HEADS_MAX);
+    ASSERT(l->n_k_heads >= 1 && l->n_k_heads <= l->n_query_heads && l->n_v_heads == l->n_k_heads);
+    ASSERT(l->d_qk % GRAPH_WIDTH_STEP == 0 && l->d_qk >= 16 && l->d_qk <= GRAPH_WIDTH_MAX);
+    ASSERT(l->d_v % GRAPH_WIDTH_STEP == 0 && l->d_v >= 16 && l->d_v <= GRAPH_WIDTH_MAX);
+    ASSERT(l->rope_dims >= 2 && l->rope_dims <= l->d_qk && l->rope_dims % 2 == 0);
+    ASSERT(l->rope_base > 0.0 && l->attention_scale > 0.0f);
+    check_map(l->query_to_k_head, l->n_query_heads, l->n_k_heads);
+    check_map(l->query_to_v_head, l->n_query_heads, l->n_v_heads);
+    const struct graph_group *group = &g->groups[l->cache_group];
+    ASSERT(l->cache_group < g->n_groups && l->group_index < group->n_layers);
+    ASSERT(group->layers[l->group_index] == i && group->n_heads == l->n_k_heads);
+    ASSERT(group->d_qk == l->d_qk && group->d_v == l->d_v && group->window == l->window);
+}
+
+static void check_graph(const struct graph *g)
+{
+    uint32_t n_layers = 0;
+    ASSERT(g->n_layers >= 1 && g->n_groups >= 1 && g->n_groups <= GRAPH_CACHE_GROUPS_MAX);
+    for (uint32_t i = 0; i < g->n_groups; i++)
+        n_layers += g->groups[i].n_layers;
+    ASSERT(n_layers == g->n_layers);
+    for (uint32_t i = 0; i < g->n_layers; i++)
+        check_layer(g, i);
+    for (uint32_t i = 0; g->rope_factors != NULL && i < g->layers[0].rope_dims / 2; i++)
+        ASSERT(g->rope_factors[i] > 0.0f);
+    ASSERT(g->embedding_scale >= 1.0f && g->vocab >= 1);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct gguf *gguf = NULL;
@@ -90,6 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     read_all(gguf);
     s = graph_from_gguf(gguf, &graph, &why);
     ASSERT((s == OK) == (graph != NULL) && (s == OK || why.text[0] != '\0'));
+    if (graph != NULL)
+        check_graph(graph);
     graph_free(&graph);
     gguf_free(&gguf);
     return 0;
