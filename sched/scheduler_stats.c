@@ -12,27 +12,28 @@
 #include "config/ledger.h"
 #include "sched/scheduler_priv.h"
 
-/* What a K/V type takes: an element, and beside it the scales of a token's K and V of one head. */
+/* What a K/V type takes: an element, and the scale of a token and head, of K and of V alike. */
 static const struct {
-    uint64_t element_bytes, scale_bytes;
-} kv_types[KV_TYPE_COUNT] = {[KV_F16] = {2, 0}, [KV_F32] = {4, 0}, [KV_I8] = {1, 8}};
+    uint64_t element, scale;
+} kv_bytes[KV_TYPE_COUNT] = {[KV_F16] = {2, 0}, [KV_F32] = {4, 0}, [KV_I8] = {1, sizeof(float)}};
 
-/* The ledger's K/V bytes of one block of a group. */
-static uint64_t ledger_block_bytes(const struct graph_group *g, enum kv_type type)
+/* One layer of a group, as the ledger knows it. */
+static struct ledger_shape ledger_of(const struct graph_group *g, enum kv_type type)
 {
-    struct ledger_shape shape = {.k_heads = g->n_heads,
+    return (struct ledger_shape){.k_heads = g->n_heads,
                                  .v_heads = g->n_heads,
                                  .d_qk = g->d_qk,
                                  .d_v = g->d_v,
-                                 .kv_bytes = kv_types[type].element_bytes};
-    return ledger_history_bytes(&shape, 1, CACHE_PAGE_TOKENS) * g->n_layers;
+                                 .kv_bytes = kv_bytes[type].element,
+                                 .kv_scale_bytes = kv_bytes[type].scale};
 }
 
 static void fill_group(const struct scheduler *s, uint32_t group, struct group_stats *ret_stats)
 {
     const struct graph_group *shape = &s->parts.model->graph->groups[group];
     struct cache_group_books books = cache_group_books(s->parts.cache, group);
-    enum kv_type type = s->parts.model->kv_type;
+    struct ledger_shape layer = ledger_of(shape, s->parts.model->kv_type);
+    uint64_t layer_blocks = (uint64_t)books.blocks_total * shape->n_layers;
     *ret_stats = (struct group_stats){
         .heads = shape->n_heads,
         .window = shape->window,
@@ -45,9 +46,8 @@ static void fill_group(const struct scheduler *s, uint32_t group, struct group_s
         .blocks_shared = books.blocks_shared,
         .evicted_blocks = books.evicted_blocks,
         .kv_pinned_bytes = books.blocks_used * books.block_bytes,
-        .kv_expected_bytes = books.blocks_total * ledger_block_bytes(shape, type),
-        .kv_scale_bytes = (uint64_t)books.blocks_total * CACHE_PAGE_TOKENS * shape->n_layers *
-                          shape->n_heads * kv_types[type].scale_bytes,
+        .kv_expected_bytes = layer_blocks * ledger_history_bytes(&layer, 1, CACHE_PAGE_TOKENS),
+        .kv_scale_bytes = layer_blocks * ledger_scale_bytes(&layer, 1, CACHE_PAGE_TOKENS),
         .kv_rounding_bytes = books.rounding_bytes,
         .kv_resident_bytes = books.resident_bytes,
     };
