@@ -3,6 +3,7 @@
 #include "cache/cache.h"
 
 #include "cache/cache_check.h"
+#include "cache/cache_state.h"
 #include "config/mem.h"
 #include "tests/support/cache_fixture.h"
 #include "tests/support/suite_run.h"
@@ -121,7 +122,18 @@ START_TEST(a_hit_needs_the_window_alone)
 }
 END_TEST
 
-/* The same tokens in two groups have two keys, and two lives. */
+/* The same tokens in two groups have two keys. */
+START_TEST(keys_carry_the_group)
+{
+    make(0, 0, 10);
+    struct sequence *s = cache_fixture_run(cache, ids, 100);
+    const struct sequence_group *parts = s->groups;
+    ck_assert_mem_ne(parts[0].root_key, parts[1].root_key, SHA256_BYTES);
+    ck_assert_mem_ne(parts[0].tip_key, parts[1].tip_key, SHA256_BYTES);
+    sequence_close(&s, true);
+}
+END_TEST
+
 START_TEST(a_dropped_sequence_leaves_nothing_behind_its_window)
 {
     make(64, 0, 40);
@@ -163,6 +175,25 @@ START_TEST(an_append_may_have_the_page_behind_its_own_window)
     cache_fixture_append(s, ids + 128, 1);
     ck_assert_uint_eq(cache_fixture_page(s, 2), first);
     sequence_close(&s, true);
+}
+END_TEST
+
+/* The page behind the window is being copied for another: it cannot be had yet. */
+START_TEST(a_page_that_is_copied_is_no_room)
+{
+    const uint32_t window = 65;
+    cache = cache_fixture_windows(&window, 1, 3, 2, CONTEXT, CHUNK);
+    struct sequence *s = cache_fixture_open(cache, ids, CONTEXT, NULL), *copies;
+    grow(s, 128);
+    struct cache_move move;
+    ck_assert_int_eq(sequence_open(cache, NULL, 0, ids, 33, true, &copies, &move), OK);
+    ck_assert_uint_eq(move.from_page[0], cache_fixture_page(s, 0));
+    ck_assert_int_eq(append_open(s, 1), STATUS_CACHE_FULL);
+    ck_assert_uint_eq(cache_fixture_page(s, 0), move.from_page[0]);
+    sequence_moved(copies);
+    ck_assert_int_eq(append_open(s, 1), OK);
+    sequence_close(&s, true);
+    sequence_close(&copies, true);
 }
 END_TEST
 
@@ -229,6 +260,8 @@ int main(void)
     tcase_add_test(tcase, a_dropped_sequence_leaves_nothing_behind_its_window);
     tcase_add_test(tcase, a_drop_leaves_what_others_hold);
     tcase_add_test(tcase, an_append_may_have_the_page_behind_its_own_window);
+    tcase_add_test(tcase, keys_carry_the_group);
+    tcase_add_test(tcase, a_page_that_is_copied_is_no_room);
     tcase_add_test(tcase, a_full_group_refuses_for_all);
     tcase_add_loop_test(tcase, a_sequence_alone_always_goes_on, 0, (int)ARRAY_LEN(windows));
     tcase_add_test(tcase, a_step_allocates_nothing);
