@@ -2,7 +2,8 @@
  *
  * ALWAYS  (1) Every array is taken here; no other call of this folder allocates.      cache_new
  * OWNS    The pool's mapping, all records, the sequences.
- * THREAD  engine; cache_new and cache_free by whoever starts and stops it, cache_touch by any
+ * THREAD  engine; cache_new and cache_free by whoever starts and stops it, cache_touch and
+ *         cache_measured_bytes by any
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache.h"
@@ -156,6 +157,11 @@ void cache_touch(const struct cache *cache, uint32_t group, uint32_t first, uint
                  uint32_t share, uint32_t n_shares)
 {
     pool_memory_touch(&group_of(cache, group)->memory, first, end, share, n_shares);
+}
+
+uint64_t cache_measured_bytes(const struct cache *cache, uint32_t group)
+{
+    return pool_memory_measure(&group_of(cache, group)->memory);
 }
 
 uint32_t cache_groups(const struct cache *cache)

@@ -47,6 +47,9 @@ struct cache_memory cache_memory(const struct cache *cache, uint32_t group);
 void cache_touch(const struct cache *cache, uint32_t group, uint32_t first, uint32_t end,
                  uint32_t share, uint32_t n_shares);
 
+/* Bytes of a group's memory that the system has given and not taken away. Any thread. */
+uint64_t cache_measured_bytes(const struct cache *cache, uint32_t group);
+
 uint32_t cache_groups(const struct cache *cache);
 uint32_t cache_blocks_total(const struct cache *cache, uint32_t group);
 /* Free and cached blocks: what an append could get. */

@@ -13,6 +13,7 @@
 #include "cache/pool_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "config/mem.h"
 
@@ -38,7 +39,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; headers may be older than the system */
 #endif
 
-enum { RED_ZONE_BYTES = POOL_POISONS ? 4096 : 0, SYSTEM_PAGE = 4096 };
+enum { RED_ZONE_BYTES = POOL_POISONS ? 4096 : 0, SYSTEM_PAGE = 4096, MEASURE_PAGES = 4096 };
 
 enum status pool_memory_init(struct pool_memory *memory, uint32_t n_layers, uint32_t n_heads,
                              uint32_t n_pages, size_t page_bytes)
@@ -83,6 +84,21 @@ void pool_memory_touch(const struct pool_memory *memory, uint32_t first, uint32_
         to += (SYSTEM_PAGE - to % SYSTEM_PAGE) % SYSTEM_PAGE;
         (void)madvise(view->base + from, to - from, MADV_POPULATE_WRITE);
     }
+}
+
+uint64_t pool_memory_measure(const struct pool_memory *memory)
+{
+    unsigned char is_there[MEASURE_PAGES];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), most = sizeof is_there * page;
+    uint64_t n = 0;
+    for (size_t at = 0; at < memory->mapped_bytes; at += most) {
+        size_t left = memory->mapped_bytes - at, bytes = left < most ? left : most;
+        if (mincore(memory->view.base + at, bytes, is_there) != 0)
+            return 0;
+        for (size_t i = 0; i < bytes / page; i++)
+            n += is_there[i] & 1u;
+    }
+    return n * page;
 }
 
 /* page's bytes in each layer and head, poisoned or not. */

@@ -1,6 +1,6 @@
 /* pool_memory.h: the bytes of the page pool: one mapping, head-major, and how it is strided.
  *
- * Made and freed by one thread while no other uses it; touch may run on any thread at any time
+ * Made and freed by one thread while no other uses it; touch and measure may run on any thread at any time
  * between; poison and unpoison are the engine thread's and do something only
  * in address-sanitized builds. */
 // SPDX-License-Identifier: Apache-2.0
@@ -38,6 +38,10 @@ void pool_memory_release(struct pool_memory *memory);
  * first written. */
 void pool_memory_touch(const struct pool_memory *memory, uint32_t first, uint32_t end,
                        uint32_t share, uint32_t n_shares);
+
+/* Bytes of the mapping that the system has in memory now: asked of the system, not reckoned. Any
+ * thread. */
+uint64_t pool_memory_measure(const struct pool_memory *memory);
 
 /* From now on a read or write of this page is reported. */
 void pool_memory_poison(const struct pool_memory *memory, uint32_t page);

@@ -299,6 +299,15 @@ uint64_t engine_progress_ns(const struct engine *e)
     return atomic_load(&e->progress_ns);
 }
 
+void engine_stats_measure(const struct engine *e, struct engine_stats *stats)
+{
+    stats->kv_measured_bytes = 0;
+    for (uint32_t g = 0; g < stats->n_groups; g++) {
+        stats->groups[g].kv_measured_bytes = cache_measured_bytes(e->parts.cache, g);
+        stats->kv_measured_bytes += stats->groups[g].kv_measured_bytes;
+    }
+}
+
 void engine_stats_copy(const struct engine *e, struct engine_stats *ret_stats)
 {
     stats_board_read(e->board, ret_stats);

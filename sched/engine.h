@@ -64,5 +64,8 @@ uint32_t engine_active(const struct engine *engine);
 uint64_t engine_progress_ns(const struct engine *engine);
 /* A consistent copy of the counters; any thread, never waits for a step. */
 void engine_stats_copy(const struct engine *engine, struct engine_stats *ret_stats);
+/* Fills in what the system says of the K/V memory (kv_measured_bytes), which takes it a few
+ * milliseconds for a pool of gigabytes; any thread. */
+void engine_stats_measure(const struct engine *engine, struct engine_stats *stats);
 
 #endif

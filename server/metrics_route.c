@@ -47,6 +47,7 @@ void metrics_answer(struct connection *c)
                                   .open_descriptors = open_descriptors()};
     byte_buffer_init(&text, TEXT_MAX);
     engine_stats_copy(service->engine, &engine);
+    engine_stats_measure(service->engine, &engine);
     metrics_text(&engine, service->stats, &about, is_openmetrics, &text);
     if (text.failed)
         response_error(c, STATUS_NO_MEMORY, NULL);

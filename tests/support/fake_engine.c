@@ -232,6 +232,11 @@ uint64_t engine_pool_tokens(const struct engine *e)
     return 2 * (uint64_t)e->graph->context;
 }
 
+void engine_stats_measure(const struct engine *e, struct engine_stats *stats)
+{
+    stats->kv_measured_bytes = stats->groups[0].kv_measured_bytes = e->stats.kv_resident_bytes;
+}
+
 static enum status submit(struct engine *e, struct request *r, struct why *ret_why)
 {
     if (e->is_draining)

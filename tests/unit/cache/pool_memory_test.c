@@ -45,6 +45,7 @@ START_TEST(the_shares_touch_all_of_it)
 {
     struct pool_memory memory;
     ck_assert_int_eq(pool_memory_init(&memory, 3, 1, 11, MEBI), OK);
+    ck_assert_uint_eq(pool_memory_measure(&memory), 0);
     for (uint32_t share = 0; share < (uint32_t)_i; share++)
         pool_memory_touch(&memory, 0, 11, share, (uint32_t)_i);
     size_t n = memory.view.bytes / SYSTEM_PAGE;
@@ -53,6 +54,8 @@ START_TEST(the_shares_touch_all_of_it)
     for (size_t i = 0; i < n; i++)
         ck_assert_msg(resident[i] & 1, "system page %zu of %zu is not there", i, n);
     mem_free(resident);
+    ck_assert_uint_ge(pool_memory_measure(&memory), memory.view.bytes);
+    ck_assert_uint_le(pool_memory_measure(&memory), memory.mapped_bytes);
     pool_memory_release(&memory);
 }
 END_TEST
