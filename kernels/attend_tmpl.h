@@ -6,10 +6,8 @@
  * HOW     A step runs three functions, qk, softmax and pv, each kept out of line: in one body the
  *         compiler hoists the constants of exp over the accumulators and spills them. Rows are cut
  *         evenly into parts of at most ATTEND_STEP_ROWS, so that a step stays in the first cache,
- *         and these into blocks of at most ATTEND_BLOCK_ROWS; qk holds rows x units and pv rows x
- *         columns of accumulators, at most ATTEND_VECTORS, in registers.
- *         (Widening f16 once a step into f32 scratch, instead of once a block, was slower in every
- *         case.) While qk reads a line of K it asks for the same line of the units one and two
+ *         and these into blocks of at most ATTEND_BLOCK_ROWS (attend_float_tmpl.h,
+ *         attend_int8_tmpl.h). While qk reads a line of K it asks for the same line of the units one and two
  *         steps ahead, and pv likewise for V: so the requests to memory are spread evenly over the
  *         step; a burst of even two is slower. They go to the second cache: into the first, they
  *         wait for its few miss buffers and halve the speed (Zen 4).
@@ -18,10 +16,11 @@
  *         (2) Loads stay inside the units.
  * NOT     Addresses, rows, order of chunks: attention_run.c.
  *
- * The including file defines LANES_x, ATTEND_NAME(op) and ATTEND_SPECIALISED (1: a function a
- * shape; 0: one for all), the enum constants ATTEND_BLOCK_ROWS, ATTEND_STEP_ROWS, ATTEND_VECTORS,
- * ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, and if specialised ATTEND_EACH_ROWS(X, ...) as X(1,
- * ...) .. X(ATTEND_BLOCK_ROWS, ...). */
+ * The including file defines LANES_x, ATTEND_NAME(op), ATTEND_FLOAT (0: int8 alone) and
+ * ATTEND_SPECIALISED (1: a function a shape; 0: one for all), the enum constants ATTEND_BLOCK_ROWS,
+ * ATTEND_STEP_ROWS, ATTEND_VECTORS, ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, if specialised
+ * ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...), and what attend_int8_tmpl.h
+ * asks for. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTEND_TMPL_H
 #define FOLDKV_KERNELS_ATTEND_TMPL_H
@@ -29,6 +28,7 @@
 #include "kernels/lanes.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/kernel_rows.h"
 #include "kernels/prefetch.h"
@@ -54,119 +54,12 @@ struct step {
     uint32_t d_qk, d_v;
 };
 
-typedef void qk_fn(const struct step *step, uint32_t unit, const float *q, float *scores);
-typedef void pv_fn(const struct step *step, uint32_t first, uint32_t end, uint32_t column,
-                   const float *p, float *acc);
-
-LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
-{
-    return type == KV_F16 ? v16_load_f16((const uint16_t *)part + i)
-                          : v16_load((const float *)part + i);
-}
-
 /* What comes in one step, and what comes in two: a processor may drop a request when its queue is
  * full, and then the second one finds the line missing. */
 LANES_INLINE void prefetch_twice(const void *ahead, const void *far, size_t offset)
 {
     prefetch_line_far(ahead, offset);
     prefetch_line_far(far, offset);
-}
-
-/* scores[r][t] = q[r] . k[t] for rows x 16 * units tokens from unit on. */
-LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int units,
-                            const struct step *step, uint32_t unit, const float *q, float *scores)
-{
-    v16 s[ATTEND_BLOCK_ROWS][STEP_UNITS];
-    const void *k[STEP_UNITS], *ahead[STEP_UNITS], *far[STEP_UNITS];
-    const size_t bytes = type == KV_F16 ? 2 : 4;
-    for (int u = 0; u < units; u++) {
-        k[u] = step->k[unit + (uint32_t)u];
-        ahead[u] = step->k_ahead[unit + (uint32_t)u];
-        far[u] = step->k_far[unit + (uint32_t)u];
-    }
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-        for (int u = 0; u < units; u++)
-            s[r][u] = v16_zero();
-    const float *q_end = q + step->d_qk;
-    size_t at = 0;
-#pragma GCC unroll 1
-    for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-        for (int u = 0; u < units; u++) {
-            prefetch_twice(ahead[u], far[u], at * bytes);
-            if (type == KV_F32)
-                prefetch_twice(ahead[u], far[u], at * bytes + 64);
-        }
-#pragma GCC unroll 2
-        for (int half = 0; half < 2; half++) {
-            v16 kv[STEP_UNITS];
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-            for (int u = 0; u < units; u++)
-                kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-            for (int r = 0; r < rows; r++)
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-                for (int u = 0; u < units; u++)
-                    s[r][u] = v16_fma_at(q + r * ATTEND_Q_STRIDE + half, kv[u], s[r][u]);
-        }
-    }
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-        for (int u = 0; u < units; u++)
-            v16_store(scores + r * SCORE_STRIDE + ATTEND_UNIT * ((int)unit + u), s[r][u]);
-}
-
-/* acc[r][column..] += p[r][t] * v[t][column..] for rows x 16 * columns coordinates and the tokens
- * first..end-1. */
-LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int columns,
-                            const struct step *step, uint32_t first, uint32_t end, uint32_t column,
-                            const float *p, float *acc)
-{
-    v16 a[ATTEND_BLOCK_ROWS][COLUMNS_MAX];
-    const size_t bytes = type == KV_F16 ? 2 : 4;
-    const uint32_t d_v = step->d_v;
-    acc += column;
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-        for (int j = 0; j < columns; j++)
-            a[r][j] = v16_load(acc + (size_t)r * d_v + 16 * j);
-#pragma GCC unroll 1
-    while (first < end) {
-        uint32_t unit = first / ATTEND_UNIT;
-        uint32_t stop = (unit + 1) * ATTEND_UNIT < end ? (unit + 1) * ATTEND_UNIT : end;
-        size_t at = (size_t)(first % ATTEND_UNIT) * d_v + column;
-        const void *v = step->v[unit], *ahead = step->v_ahead[unit], *far = step->v_far[unit];
-        const float *pt = p + first, *pt_end = p + stop;
-        first = stop;
-#pragma GCC unroll 1
-        for (; pt != pt_end; pt++, at += d_v) {
-            v16 x[COLUMNS_MAX];
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-            for (int j = 0; j < columns; j++) {
-                x[j] = kv_load(type, v, at + 16 * (size_t)j);
-                if (type == KV_F32 || j % 2 == 0)
-                    prefetch_twice(ahead, far, (at + 16 * (size_t)j) * bytes);
-            }
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-            for (int r = 0; r < rows; r++)
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-                for (int j = 0; j < columns; j++)
-                    a[r][j] = v16_fma_at(pt + r * SCORE_STRIDE, x[j], a[r][j]);
-        }
-    }
-    __asm__(
-        ""
-        : "+r"(
-            acc)); /* or the addresses of the loads are kept, in vector registers or on the stack */
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll ATTEND_UNROLL_WIDE
-        for (int j = 0; j < columns; j++)
-            v16_store(acc + (size_t)r * d_v + 16 * j, a[r][j]);
 }
 
 /* The tokens first..end-1. */
@@ -216,45 +109,6 @@ LANES_INLINE void attend_softmax(const int units, struct span seen, uint32_t d_v
 #if ATTEND_SPECIALISED
 
 #define ATTEND_OUT_OF_LINE static __attribute__((noinline))
-#define ATTEND_FITS(rows, wide) ((rows) * (wide) <= ATTEND_VECTORS || (wide) == 1)
-
-/* Shapes that do not fit the registers are left empty and never called. */
-#define ATTEND_SHAPE(rows, wide, tag, type)                                                        \
-    ATTEND_OUT_OF_LINE void qk_##tag##_##rows##_##wide(const struct step *step, uint32_t unit,     \
-                                                       const float *q, float *scores)              \
-    {                                                                                              \
-        if (ATTEND_FITS(rows, wide))                                                               \
-            attend_qk(type, rows, wide, step, unit, q, scores);                                    \
-    }                                                                                              \
-    ATTEND_OUT_OF_LINE void pv_##tag##_##rows##_##wide(const struct step *step, uint32_t first,    \
-                                                       uint32_t end, uint32_t column,              \
-                                                       const float *p, float *acc)                 \
-    {                                                                                              \
-        if (ATTEND_FITS(rows, wide))                                                               \
-            attend_pv(type, rows, wide, step, first, end, column, p, acc);                         \
-    }
-#define ATTEND_SHAPES(rows, tag, type)                                                             \
-    ATTEND_SHAPE(rows, 1, tag, type)                                                               \
-    ATTEND_SHAPE(rows, 2, tag, type)                                                               \
-    ATTEND_SHAPE(rows, 4, tag, type)
-
-ATTEND_EACH_ROWS(ATTEND_SHAPES, f16, KV_F16)
-ATTEND_EACH_ROWS(ATTEND_SHAPES, f32, KV_F32)
-
-#define ATTEND_QK_ROW(rows, tag)                                                                   \
-    {qk_##tag##_##rows##_1, qk_##tag##_##rows##_2, qk_##tag##_##rows##_4},
-#define ATTEND_PV_ROW(rows, tag)                                                                   \
-    {pv_##tag##_##rows##_1, pv_##tag##_##rows##_2, pv_##tag##_##rows##_4},
-
-/* [type][rows - 1][log2 of units or columns] */
-static qk_fn *const qk_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
-    [KV_F16] = {ATTEND_EACH_ROWS(ATTEND_QK_ROW, f16)},
-    [KV_F32] = {ATTEND_EACH_ROWS(ATTEND_QK_ROW, f32)},
-};
-static pv_fn *const pv_table[KV_TYPE_COUNT][ATTEND_BLOCK_ROWS][3] = {
-    [KV_F16] = {ATTEND_EACH_ROWS(ATTEND_PV_ROW, f16)},
-    [KV_F32] = {ATTEND_EACH_ROWS(ATTEND_PV_ROW, f32)},
-};
 
 ATTEND_OUT_OF_LINE void softmax_1(struct span seen, uint32_t d_v, float *scores, float *m,
                                   float *l, float *acc)
@@ -294,37 +148,6 @@ LANES_INLINE uint32_t shape_wide(uint32_t rows, uint32_t vectors, uint32_t left)
     while ((1u << log2_wide) > left)
         log2_wide--;
     return log2_wide;
-}
-
-/* Each unit that qk takes at once is one more stream of addresses, so it takes no more than it
- * needs to hide the latency of its sums: four for up to two rows, else two. */
-static void qk_rows(const enum kv_type type, const struct step *step, uint32_t rows, const float *q,
-                    float *scores)
-{
-    uint32_t vectors = rows > 2 && 2 * rows < ATTEND_VECTORS ? 2 * rows : ATTEND_VECTORS;
-    for (uint32_t u = step->first_unit; u < step->n_units;) {
-        uint32_t wide = shape_wide(rows, vectors, step->n_units - u);
-#if ATTEND_SPECIALISED
-        qk_table[type][rows - 1][wide](step, u, q, scores);
-#else
-        attend_qk(type, (int)rows, 1 << wide, step, u, q, scores);
-#endif
-        u += 1u << wide;
-    }
-}
-
-static void pv_rows(const enum kv_type type, const struct step *step, uint32_t rows,
-                    struct span tokens, const float *p, float *acc)
-{
-    for (uint32_t column = 0; column < step->d_v && tokens.first < tokens.end;) {
-        uint32_t wide = shape_wide(rows, ATTEND_VECTORS, (step->d_v - column) / 16);
-#if ATTEND_SPECIALISED
-        pv_table[type][rows - 1][wide](step, tokens.first, tokens.end, column, p, acc);
-#else
-        attend_pv(type, (int)rows, 1 << wide, step, tokens.first, tokens.end, column, p, acc);
-#endif
-        column += 16u << wide;
-    }
 }
 
 /* The tile's rows in this chunk. */
@@ -392,42 +215,32 @@ static void softmax_rows(const struct attend_tile *tile, const struct step *step
     }
 }
 
-/* A diagonal: of what only some rows see, the part before what all see, or the part behind it, is
- * added row by row. */
-static void pv_uneven(const enum kv_type type, const struct attend_tile *tile,
-                      const struct step *step, uint32_t t0, struct span part, const float *p)
+#if ATTEND_FLOAT
+#include "kernels/attend_float_tmpl.h"
+#endif
+#include "kernels/attend_int8_tmpl.h"
+
+/* The step at t0, for the tokens of it that some row sees. */
+LANES_INLINE struct step step_at(const struct attend_tile *tile, uint32_t t0, struct span any)
 {
-    for (uint32_t r = 0; r < tile->n_rows && part.first < part.end; r++) {
-        struct span seen = span_in(row_span(tile, r), t0, step->n_tokens);
-        seen.first = seen.first > part.first ? seen.first : part.first;
-        seen.end = seen.end < part.end ? seen.end : part.end;
-        pv_rows(type, step, 1, seen, p + r * SCORE_STRIDE, tile->acc + (size_t)r * step->d_v);
-    }
+    uint32_t u = t0 / ATTEND_UNIT;
+    return (struct step){tile->k_units + u,
+                         tile->v_units + u,
+                         tile->k_ahead + u,
+                         tile->v_ahead + u,
+                         tile->k_far + u,
+                         tile->v_far + u,
+                         any.end,
+                         any.first / ATTEND_UNIT,
+                         (any.end + ATTEND_UNIT - 1) / ATTEND_UNIT,
+                         tile->d_qk,
+                         tile->d_v};
 }
 
-static void attend_step(const enum kv_type type, const struct attend_tile *tile,
-                        const struct rows *rows, const struct step *step, uint32_t t0, float *l)
-{
-    float scores[ATTEND_STEP_ROWS * SCORE_STRIDE] __attribute__((aligned(64)));
-    for (uint32_t b = 0; b < rows->n_blocks; b++) {
-        uint32_t r = block_first(rows, b);
-        qk_rows(type, step, block_first(rows, b + 1) - r, tile->q + r * ATTEND_Q_STRIDE,
-                scores + r * SCORE_STRIDE);
-    }
-    softmax_rows(tile, step, t0, scores, l);
-    struct span all = span_in(rows->all, t0, step->n_tokens);
-    pv_uneven(type, tile, step, t0, (struct span){0, all.first}, scores);
-    for (uint32_t b = 0; b < rows->n_blocks; b++) {
-        uint32_t r = block_first(rows, b);
-        pv_rows(type, step, block_first(rows, b + 1) - r, all, scores + r * SCORE_STRIDE,
-                tile->acc + (size_t)r * step->d_v);
-    }
-    pv_uneven(type, tile, step, t0, (struct span){all.end, step->n_tokens}, scores);
-}
-
-static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
+LANES_INLINE void attend_rows(const enum kv_type type, const struct attend_tile *tile)
 {
     float l[ATTEND_STEP_ROWS * 16] __attribute__((aligned(64)));
+    struct i8_rows i8; /* of int8 alone */
     struct rows rows = rows_of(tile);
     for (uint32_t r = 0; r < tile->n_rows; r++) {
         tile->m[r] = -INFINITY;
@@ -435,23 +248,18 @@ static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
     }
     for (size_t j = 0; j < (size_t)tile->n_rows * tile->d_v; j += 16)
         v16_store(tile->acc + j, v16_zero());
-    uint32_t step_tokens = attend_step_tokens(tile->d_qk, tile->d_v);
+    if (type == KV_I8)
+        quantise_q(tile, &i8);
+    uint32_t step_tokens = kv_step_tokens(type, tile->d_qk, tile->d_v);
     for (uint32_t t0 = rows.any.first / step_tokens * step_tokens; t0 < rows.any.end;
          t0 += step_tokens) {
-        struct span any = span_in(rows.any, t0, step_tokens);
-        uint32_t u = t0 / ATTEND_UNIT;
-        struct step step = {tile->k_units + u,
-                            tile->v_units + u,
-                            tile->k_ahead + u,
-                            tile->v_ahead + u,
-                            tile->k_far + u,
-                            tile->v_far + u,
-                            any.end,
-                            any.first / ATTEND_UNIT,
-                            (any.end + ATTEND_UNIT - 1) / ATTEND_UNIT,
-                            tile->d_qk,
-                            tile->d_v};
-        attend_step(type, tile, &rows, &step, t0, l);
+        struct step step = step_at(tile, t0, span_in(rows.any, t0, step_tokens));
+#if ATTEND_FLOAT
+        if (type != KV_I8)
+            attend_step(type, tile, &rows, &step, t0, l);
+#endif
+        if (type == KV_I8)
+            attend_step_i8(tile, &step, t0, &i8, l);
     }
     for (uint32_t r = 0; r < tile->n_rows; r++)
         tile->l[r] = v16_fold_add(v16_load(l + 16 * r));
@@ -459,7 +267,7 @@ static void attend_rows(const enum kv_type type, const struct attend_tile *tile)
 
 /* More rows than a step works on run through the chunk one part after the other; the chunk is then
  * in the second cache. */
-static void attend_chunk(const enum kv_type type, const struct attend_tile *tile)
+LANES_INLINE void attend_chunk(const enum kv_type type, const struct attend_tile *tile)
 {
     uint32_t n_parts = (tile->n_rows + ATTEND_STEP_ROWS - 1) / ATTEND_STEP_ROWS;
     for (uint32_t i = 0; i < n_parts; i++) {
@@ -475,6 +283,13 @@ static void attend_chunk(const enum kv_type type, const struct attend_tile *tile
         attend_rows(type, &part);
     }
 }
+
+void ATTEND_NAME(attend_chunk_i8)(const struct attend_tile *tile)
+{
+    attend_chunk(KV_I8, tile);
+}
+
+#if ATTEND_FLOAT
 
 void ATTEND_NAME(attend_chunk_f16)(const struct attend_tile *tile)
 {
@@ -508,5 +323,7 @@ void ATTEND_NAME(attend_finish)(uint32_t d_v, float l, const float *acc, float *
     for (uint32_t j = 0; j < d_v; j += 16)
         v16_store(out + j, v16_div(v16_load(acc + j), sum));
 }
+
+#endif
 
 #endif

@@ -2,15 +2,16 @@
  * sums.
  *
  * UNIT  16 tokens of one K/V head of one layer, 64-byte aligned, the K part and the V part
- *       addressed apart: K [d_qk][16], V [16][d_v], f16 or f32. K/V is never repeated: a tile of
- *       query rows that share a K/V head reads each unit once.
+ *       addressed apart: K [d_qk][16], V [16][d_v], f16 or f32; int8 as K u8 [d_qk/4][16][4]
+ *       stored + 128 with scales f32[16] behind it, V s8 [4][d_v][4] with scales f32[16] behind it.
+ *       K/V is never repeated: a tile of query rows that share a K/V head reads each unit once.
  * TILE  Query rows = (query head, position) pairs that share both owners, 1..ATTEND_ROWS_MAX of
  *       them. Row r sees the tokens row_first[r]..row_tokens[r]-1 of the chunk: all up to its own
  *       position, and under a window W of those the last W.
  *
  * ORDER OF SUMS
- * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens at
- * absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
+ * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens, of
+ * int8 min(64, 8192 / max(d_qk, d_v)), both rounded down to a multiple of 16, at absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
  * acc[d_v] = 0, for each step that holds a visible token, with f..n-1 = the step's tokens that this
  * row sees (f > 0 only in the step that holds the beginning of its window):
  *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1
@@ -27,7 +28,24 @@
  *     M = max(m, m2); a = exp(m - M); b = exp(m2 - M); m = M
  *     l = fma(l, a, l2 * b); acc[j] = fma(acc[j], a, acc2[j] * b)
  * and the result is acc[j] / l. The group, the tile, the threads and the mode change none of this,
- * so they change no bit. */
+ * so they change no bit.
+ *
+ * INT8
+ * Numbers are quantised as x * (level / a), rounded, and stand for that times a / level, where a is
+ * the greatest magnitude of their row. A NaN or inf among them makes the scale NaN and the numbers
+ * 0; a < 2^-100 makes both 0. rne = to nearest, ties to even.
+ *     storing, K and V alike: a token's row of one head, level 127, rne; scales ks, vs
+ *     q, once a chunk: a row's scaled q, level 32512, rne; scale qs
+ *     s[t] = (rne(sum of q[i] * k[i][t]) * qs) * ks[t]      in place of the chain above; the sum is
+ *                                                    of integers and exact, rne makes it f32
+ *     w[t] = p[t] * vs[t] for t = f..n-1, level 65280; what rounding leaves over goes to the token
+ *         sixteen on, so that many small weights lose or gain no mass together: c[t % 16] starts each
+ *         step as (2 r + 1) / 32, r = t % 16 with its 4 bits reversed, and for t ascending
+ *         x = fma(w[t], 65280 / a, c[t % 16]); w[t] is stored as trunc(x); c[t % 16] = x - trunc(x)
+ *     acc[j] = fma(rne(sum of w[t] * v[t][j]), a / 65280, acc[j])   in place of the chain above;
+ *                                                    left out where a < 2^-100
+ * m and l are as above; l sums the weights p unrounded. An inf or NaN anywhere in a token's K or V
+ * row makes that whole row NaN, and with it every row that sees it. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_KERNELS_ATTENTION_H
 #define FOLDKV_KERNELS_ATTENTION_H
@@ -42,6 +60,8 @@ enum {
     ATTEND_STEP_ELEMENTS = 4096, /* of K or V at most: a step stays in the first cache */
     ATTEND_ROWS_MAX = 24,   /* query rows in a tile */
     ATTEND_WIDTH_MAX = 256, /* d_qk and d_v */
+    ATTEND_Q_LEVEL = 32512, /* 127 * 256: two planes of signed bytes */
+    ATTEND_P_LEVEL = 65280, /* 255 * 256: two planes of unsigned bytes */
     /* Floats between query rows of a tile; not a power of two, or rows share sets of a cache. */
     ATTEND_Q_STRIDE = ATTEND_WIDTH_MAX + 16,
     PAGE_TOKENS = 64,
@@ -50,12 +70,17 @@ enum {
 
 enum kv_type { KV_F16, KV_F32, KV_I8, KV_TYPE_COUNT };
 
-/* Tokens a step: min(64, 4096 / max(d_qk, d_v)), rounded down to a multiple of 16. */
-static inline uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v)
+/* Tokens a step, by the formula above. */
+static inline uint32_t kv_step_tokens(enum kv_type type, uint32_t d_qk, uint32_t d_v)
 {
-    uint32_t width = d_qk > d_v ? d_qk : d_v;
-    uint32_t tokens = ATTEND_STEP_ELEMENTS / width;
+    uint32_t part = type == KV_I8 ? 2 : 1;
+    uint32_t tokens = ATTEND_STEP_ELEMENTS * part / (d_qk > d_v ? d_qk : d_v);
     return tokens < ATTEND_STEP_MAX ? tokens / ATTEND_UNIT * ATTEND_UNIT : ATTEND_STEP_MAX;
+}
+
+static inline uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v) /* f16 and f32 */
+{
+    return kv_step_tokens(KV_F16, d_qk, d_v);
 }
 
 size_t kv_k_part_bytes(enum kv_type type, uint32_t d_qk); /* of one unit */

@@ -82,9 +82,6 @@ static enum status check_shape(const struct attention_shape *s, struct why *ret_
     TRY(check_width("d_v", s->d_v, ret_why));
     TRY(check_map("query_to_k_head", s->query_to_k_head, s->n_query_heads, s->n_kv_heads, ret_why));
     TRY(check_map("query_to_v_head", s->query_to_v_head, s->n_query_heads, s->n_kv_heads, ret_why));
-    if (s->type == KV_I8)
-        return why_set(ret_why, STATUS_BAD_OPTION, "K/V type",
-                       "attention: no kernel attends over int8 K/V");
     if (!isfinite(s->scale))
         return why_set(ret_why, STATUS_BAD_FILE, "attention scale",
                        "attention: the scale is not a finite number");

@@ -186,7 +186,7 @@ static void run_item(struct work *work, const struct item *item)
 {
     const struct attention_plan *plan = work->plan;
     const struct attention_tile *tile = item->tile;
-    uint32_t ahead = attend_step_tokens(plan->d_qk, plan->d_v) / ATTEND_UNIT;
+    uint32_t ahead = kv_step_tokens(plan->type, plan->d_qk, plan->d_v) / ATTEND_UNIT;
     uint16_t row_tokens[ATTEND_ROWS_MAX], row_first[ATTEND_ROWS_MAX];
     uint32_t t0 = item->chunk * ATTEND_CHUNK;
     for (uint32_t r = 0; r < tile->n_rows; r++) {

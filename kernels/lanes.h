@@ -13,12 +13,15 @@
  *   v16_fma(a, b, c)                      a * b + c, rounded once
  *   v16_fma_at(p, b, c)                   *p * b + c in every lane; *p costs no register where a set can do without
  *   v16_add v16_sub v16_mul v16_div v16_sqrt
+ *   v16_trunc(v)                          towards zero, of what is under 2^23 in magnitude
  *   v16_max(a, b)                         a > b ? a : b  (NaN in either gives b)
  *   v16_keep(v, n)                        lanes 0..n-1 of v, -inf above (n may exceed 16)
  *   v16_any_gt(a, b)                      true if a > b in some lane (false for NaN)
  *   v16_ge_mask(a, b)                     bit i set if a >= b in lane i (clear for NaN)
  *   v16_load_pairs(p, &even, &odd)        unaligned f32[32]: its even and its odd elements; v16_store_pairs undoes it
  *   v16_fold_max(v)                       greatest lane; order-free unless NaN
+ *   v16_magnitude(a, b)                   the greater of |a| and |b| as bits: NaN above inf above the rest
+ *   v16_fold_magnitude(v)                 bits of the greatest |lane|, in that order
  *   v16_fold_add(v)                       fixed tree: i + (i+8), then +4, +2, +1
  *   v16_exp(x)                            see below
  */

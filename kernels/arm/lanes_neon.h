@@ -144,6 +144,30 @@ LANES_INLINE float v16_fold_max(v16 v)
     return vgetq_lane_f32(a, 0);
 }
 
+LANES_INLINE v16 v16_trunc(v16 a)
+{
+    LANES_EACH(vrndq_f32(a.val[i]));
+}
+
+LANES_INLINE float32x4_t lanes_magnitude4(float32x4_t a, float32x4_t b)
+{
+    const uint32x4_t mask = vdupq_n_u32(0x7fffffff);
+    return vreinterpretq_f32_u32(vmaxq_u32(vandq_u32(vreinterpretq_u32_f32(a), mask),
+                                           vandq_u32(vreinterpretq_u32_f32(b), mask)));
+}
+
+LANES_INLINE v16 v16_magnitude(v16 a, v16 b)
+{
+    LANES_EACH(lanes_magnitude4(a.val[i], b.val[i]));
+}
+
+LANES_INLINE uint32_t v16_fold_magnitude(v16 v)
+{
+    float32x4_t a = lanes_magnitude4(lanes_magnitude4(v.val[0], v.val[1]),
+                                     lanes_magnitude4(v.val[2], v.val[3]));
+    return vmaxvq_u32(vreinterpretq_u32_f32(a));
+}
+
 LANES_INLINE float v16_fold_add(v16 v)
 {
     float32x4_t a = vaddq_f32(vaddq_f32(v.val[0], v.val[2]), vaddq_f32(v.val[1], v.val[3]));

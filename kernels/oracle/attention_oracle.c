@@ -98,7 +98,7 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
                          float *m, float *l, float *acc)
 {
     const void *k[ADDRESSES], *v[ADDRESSES];
-    uint32_t ahead = attend_step_tokens(o->shape->d_qk, o->shape->d_v) / ATTEND_UNIT;
+    uint32_t ahead = kv_step_tokens(o->shape->type, o->shape->d_qk, o->shape->d_v) / ATTEND_UNIT;
     for (uint32_t i = 0; i < units_of(n_tokens) + 2 * ahead; i++) {
         k[i] = unit_address(&from->k, chunk * ATTEND_CHUNK_UNITS + i);
         v[i] = unit_address(&from->v, chunk * ATTEND_CHUNK_UNITS + i);

@@ -2,6 +2,7 @@
  * all shapes: there are no registers to fill. */
 // SPDX-License-Identifier: Apache-2.0
 #define LANES_SCALAR 1
+#define ATTEND_FLOAT 1
 #define ATTEND_SPECIALISED 0
 #define ATTEND_NAME(op) op##__scalar
 
@@ -10,7 +11,9 @@ enum {
     ATTEND_STEP_ROWS = 12,
     ATTEND_VECTORS = 4,
     ATTEND_UNROLL_ROWS = 1,
-    ATTEND_UNROLL_WIDE = 1
+    ATTEND_UNROLL_WIDE = 1,
+    I8_BLOCK_ROWS = 4,
+    I8_VECTORS = 4
 };
 
 #include "kernels/attend_tmpl.h"

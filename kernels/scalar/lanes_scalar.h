@@ -142,6 +142,31 @@ LANES_INLINE float v16_fold_max(v16 v)
     return v.lane[0];
 }
 
+LANES_INLINE v16 v16_trunc(v16 a)
+{
+    LANES_EACH((float)(int32_t)a.lane[i]);
+}
+
+LANES_INLINE v16 v16_magnitude(v16 a, v16 b)
+{
+    v16 out;
+    for (int i = 0; i < 16; i++) {
+        uint32_t x = float_bits(a.lane[i]) & 0x7fffffff, y = float_bits(b.lane[i]) & 0x7fffffff;
+        out.lane[i] = float_from_bits(x > y ? x : y);
+    }
+    return out;
+}
+
+LANES_INLINE uint32_t v16_fold_magnitude(v16 v)
+{
+    uint32_t top = 0;
+    for (int i = 0; i < 16; i++) {
+        uint32_t x = float_bits(v.lane[i]) & 0x7fffffff;
+        top = x > top ? x : top;
+    }
+    return top;
+}
+
 LANES_INLINE float v16_fold_add(v16 v)
 {
     for (int half = 8; half > 0; half /= 2)

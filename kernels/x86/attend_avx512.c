@@ -2,6 +2,7 @@
  * sums. */
 // SPDX-License-Identifier: Apache-2.0
 #define LANES_AVX512 1
+#define ATTEND_FLOAT 1
 #define ATTEND_SPECIALISED 1
 #define ATTEND_NAME(op) op##__avx512
 
@@ -10,7 +11,9 @@ enum {
     ATTEND_STEP_ROWS = 24,
     ATTEND_VECTORS = 24,
     ATTEND_UNROLL_ROWS = 24,
-    ATTEND_UNROLL_WIDE = 4
+    ATTEND_UNROLL_WIDE = 4,
+    I8_BLOCK_ROWS = 12,
+    I8_VECTORS = 12
 };
 
 #define ATTEND_EACH_ROWS(X, ...)                                                                   \
@@ -38,6 +41,20 @@ enum {
     X(22, __VA_ARGS__)                                                                             \
     X(23, __VA_ARGS__)                                                                             \
     X(24, __VA_ARGS__)
+
+#define I8_EACH_ROWS(X)                                                                            \
+    X(1)                                                                                           \
+    X(2)                                                                                           \
+    X(3)                                                                                           \
+    X(4)                                                                                           \
+    X(5)                                                                                           \
+    X(6)                                                                                           \
+    X(7)                                                                                           \
+    X(8)                                                                                           \
+    X(9)                                                                                           \
+    X(10)                                                                                          \
+    X(11)                                                                                          \
+    X(12)
 
 #include "kernels/attend_tmpl.h"
 #include "kernels/kv_store_tmpl.h"

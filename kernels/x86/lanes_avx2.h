@@ -174,6 +174,35 @@ LANES_INLINE float v16_fold_max(v16 v)
     return _mm_cvtss_f32(b);
 }
 
+LANES_INLINE v16 v16_trunc(v16 a)
+{
+    LANES_BOTH(_mm256_round_ps(a.lo, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC),
+               _mm256_round_ps(a.hi, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
+}
+
+LANES_INLINE __m256i lanes_magnitude8(__m256 a, __m256 b)
+{
+    const __m256i mask = _mm256_set1_epi32(0x7fffffff);
+    return _mm256_max_epu32(_mm256_and_si256(_mm256_castps_si256(a), mask),
+                            _mm256_and_si256(_mm256_castps_si256(b), mask));
+}
+
+LANES_INLINE v16 v16_magnitude(v16 a, v16 b)
+{
+    LANES_BOTH(_mm256_castsi256_ps(lanes_magnitude8(a.lo, b.lo)),
+               _mm256_castsi256_ps(lanes_magnitude8(a.hi, b.hi)));
+}
+
+LANES_INLINE uint32_t v16_fold_magnitude(v16 v)
+{
+    __m256i eight = lanes_magnitude8(v.lo, v.hi);
+    __m128i four =
+        _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0x4e));
+    four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0xb1));
+    return (uint32_t)_mm_cvtsi128_si32(four);
+}
+
 LANES_INLINE float v16_fold_add(v16 v)
 {
     __m256 a = _mm256_add_ps(v.lo, v.hi);

@@ -129,6 +129,25 @@ LANES_INLINE float v16_fold_max(v16 v)
     return _mm_cvtss_f32(b);
 }
 
+LANES_INLINE v16 v16_trunc(v16 a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+
+LANES_INLINE v16 v16_magnitude(v16 a, v16 b)
+{
+    const __m512i mask = _mm512_set1_epi32(0x7fffffff);
+    return _mm512_castsi512_ps(
+        _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(a), mask),
+                         _mm512_and_si512(_mm512_castps_si512(b), mask)));
+}
+
+LANES_INLINE uint32_t v16_fold_magnitude(v16 v)
+{
+    __m512i bits = _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff));
+    return _mm512_reduce_max_epu32(bits);
+}
+
 LANES_INLINE float v16_fold_add(v16 v)
 {
     __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));

@@ -138,16 +138,12 @@ static void fill(struct paged_kv *p, uint64_t *seed)
 {
     const struct paged_spec *s = &p->spec;
     for (uint32_t i = 0; i < s->n_sequences; i++) {
-        size_t n = (size_t)tokens_of(p, i) * s->n_kv_heads;
-        p->k[i] = mem_zalloc(n * s->d_qk, sizeof(float));
-        p->v[i] = mem_zalloc(n * s->d_v, sizeof(float));
-        ck_assert(p->k[i] != NULL && p->v[i] != NULL);
-        noise_fill(p->k[i], n * s->d_qk, -1.5, 1.5, seed);
-        noise_fill(p->v[i], n * s->d_v, (double)s->v_mean - 1, (double)s->v_mean + 1, seed);
         for (uint32_t t = first_page_of(p, i) * PAGE_TOKENS; t < tokens_of(p, i); t++)
             for (uint32_t h = 0; h < s->n_kv_heads; h++) {
-                size_t at = (size_t)t * s->n_kv_heads + h;
-                paged_kv_store(p, i, t, h, p->k[i] + at * s->d_qk, p->v[i] + at * s->d_v);
+                float k[ATTEND_WIDTH_MAX], v[ATTEND_WIDTH_MAX];
+                noise_fill(k, s->d_qk, -1.5, 1.5, seed);
+                noise_fill(v, s->d_v, (double)s->v_mean - 1, (double)s->v_mean + 1, seed);
+                paged_kv_store(p, i, t, h, k, v);
             }
     }
     p->q_bytes = (size_t)p->n_rows * s->n_query_heads * s->d_qk * sizeof(float);
@@ -168,10 +164,6 @@ void paged_kv_init(struct paged_kv *p, const struct paged_spec *spec, uint64_t *
 
 void paged_kv_release(struct paged_kv *p)
 {
-    for (uint32_t i = 0; i < p->spec.n_sequences; i++) {
-        mem_free(p->k[i]);
-        mem_free(p->v[i]);
-    }
     mem_free(p->runs);
     guard_free(p->q, p->q_bytes);
     guard_free(p->memory, p->memory_bytes);
@@ -289,9 +281,40 @@ void paged_kv_repeat(const struct paged_kv *p, const struct kernels *kernels, fl
     run_oracle(p, kernels, true, out);
 }
 
-static double rounded(enum kv_type type, float x)
+/* Element i of a float part. */
+static double stored_float(enum kv_type type, const char *part, size_t i)
 {
-    return (double)(type == KV_F16 ? half_to_float(half_from_float(x)) : x);
+    uint16_t half;
+    float x;
+    memcpy(&half, part + 2 * i, sizeof half);
+    if (type == KV_F16)
+        return (double)half_to_float(half);
+    memcpy(&x, part + 4 * i, sizeof x);
+    return (double)x;
+}
+
+static double stored_scale(const char *part, uint32_t d, uint32_t token)
+{
+    float scale;
+    memcpy(&scale, part + (size_t)ATTEND_UNIT * d + token * sizeof scale, sizeof scale);
+    return (double)scale;
+}
+
+static double stored_k(const struct paged_kv *p, const char *unit, uint32_t token, uint32_t i)
+{
+    if (p->spec.type != KV_I8)
+        return stored_float(p->spec.type, unit, (size_t)i * ATTEND_UNIT + token);
+    uint8_t byte = (uint8_t)unit[(i / 4 * ATTEND_UNIT + token) * 4 + i % 4];
+    return (byte - 128) * stored_scale(unit, p->spec.d_qk, token);
+}
+
+static double stored_v(const struct paged_kv *p, const char *unit, uint32_t token, uint32_t j)
+{
+    const char *part = unit + p->layer.v_offset;
+    if (p->spec.type != KV_I8)
+        return stored_float(p->spec.type, part, (size_t)token * p->spec.d_v + j);
+    int8_t byte = (int8_t)part[(size_t)(token / 4 * p->spec.d_v + j) * 4 + token % 4];
+    return byte * stored_scale(part, p->spec.d_v, token);
 }
 
 static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t position,
@@ -303,19 +326,19 @@ static void reference_row(const struct paged_kv *p, uint32_t sequence, uint32_t 
     ck_assert_ptr_nonnull(weight);
     double top = -INFINITY, sum = 0;
     for (uint32_t t = first; t < n_tokens; t++) {
-        const float *k = p->k[sequence] + ((size_t)t * s->n_kv_heads + s->k_owner[head]) * s->d_qk;
+        const char *unit = unit_of(p, sequence, t, s->k_owner[head]);
         for (uint32_t i = 0; i < s->d_qk; i++)
-            weight[t] += (double)q[i] * rounded(s->type, k[i]);
+            weight[t] += (double)q[i] * stored_k(p, unit, t % ATTEND_UNIT, i);
         weight[t] /= sqrt((double)s->d_qk);
         top = fmax(top, weight[t]);
     }
     memset(out, 0, s->d_v * sizeof *out);
     for (uint32_t t = first; t < n_tokens; t++) {
-        const float *v = p->v[sequence] + ((size_t)t * s->n_kv_heads + s->v_owner[head]) * s->d_v;
+        const char *unit = unit_of(p, sequence, t, s->v_owner[head]);
         double w = exp(weight[t] - top);
         sum += w;
         for (uint32_t j = 0; j < s->d_v; j++)
-            out[j] += w * rounded(s->type, v[j]);
+            out[j] += w * stored_v(p, unit, t % ATTEND_UNIT, j);
     }
     for (uint32_t j = 0; j < s->d_v; j++)
         out[j] /= sum;

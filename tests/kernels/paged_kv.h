@@ -9,7 +9,7 @@
 
 #include "kernels/kernel.h"
 
-enum { PAGED_SEQUENCES_MAX = 40, PAGED_HEADS_MAX = 64, PAGED_TYPES = 2 };
+enum { PAGED_SEQUENCES_MAX = 40, PAGED_HEADS_MAX = 64, PAGED_TYPES = 3 };
 
 /* What to make. A sequence holds first + rows tokens, and queries for the last rows of them. */
 struct paged_spec {
@@ -36,8 +36,6 @@ struct paged_kv {
     uint32_t n_rows; /* of all sequences */
     float *q;
     size_t q_bytes;
-    float *k[PAGED_SEQUENCES_MAX]; /* as they were before rounding: [token][kv_head][d] */
-    float *v[PAGED_SEQUENCES_MAX];
 };
 
 /* The first token that a row at a position sees. */
