@@ -21,7 +21,7 @@ struct engine_options {
     uint32_t prefill_chunk;    /* most prompt tokens a step takes while others decode */
     uint64_t
         cache_bytes; /* page pool; 0: a quarter of the available memory, at most 2 GiB, at least one context */
-    const char *cache_type;   /* "f16" or "f32" */
+    const char *cache_type;   /* "f16", "f32" or "int8" */
     const char *isa;          /* NULL: the best */
     const uint32_t *stop_ids; /* end-of-generation tokens, copied */
     uint32_t n_stop_ids;

@@ -47,9 +47,11 @@ enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *
         *ret_type = KV_F16;
     else if (strcmp(name, "f32") == 0)
         *ret_type = KV_F32;
+    else if (strcmp(name, "int8") == 0)
+        *ret_type = KV_I8;
     else
         return why_set(ret_why, STATUS_BAD_OPTION, "cache.type",
-                       "cache.type is \"%s\": give f16 or f32", name);
+                       "cache.type is \"%s\": give f16, f32 or int8", name);
     return OK;
 }
 

@@ -31,7 +31,7 @@ struct model {
     size_t weights_bytes;
 };
 
-/* The K/V type named "f16" or "f32"; BAD_OPTION otherwise. */
+/* The K/V type named "f16", "f32" or "int8"; BAD_OPTION otherwise. */
 enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *ret_why) MUST_USE;
 
 /* The manifest that a model of this graph, file and K/V type has under these kernels. As

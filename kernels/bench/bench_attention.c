@@ -173,17 +173,32 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Magnitudes of 1/8 to 2, either sign: the exponent's two low bits are random. */
+static void fill_scales(float *scales)
+{
+    for (int t = 0; t < ATTEND_UNIT; t++)
+        scales[t] = 1.0f / 64;
+}
+
+/* Magnitudes of 1/8 to 2, either sign: the exponent's two low bits are random. int8: any byte. */
 static void fill_share(void *arg, uint32_t tid)
 {
+    static const uint64_t keeps[KV_TYPE_COUNT] = {0x8fff8fff8fff8fffu, 0x81ffffff81ffffffu,
+                                                  UINT64_MAX};
+    static const uint64_t sets[KV_TYPE_COUNT] = {0x3000300030003000u, 0x3e0000003e000000u, 0};
     const struct bench *b = arg;
     uint64_t state = 0x9e3779b97f4a7c15u + tid;
-    uint64_t keep = b->o.type == KV_F16 ? 0x8fff8fff8fff8fffu : 0x81ffffff81ffffffu;
-    uint64_t set = b->o.type == KV_F16 ? 0x3000300030003000u : 0x3e0000003e000000u;
+    uint64_t keep = keeps[b->o.type], set = sets[b->o.type];
     uint64_t *words = (uint64_t *)(void *)b->memory;
     size_t n = b->memory_bytes / sizeof *words;
     for (size_t i = n * tid / b->o.n_threads; i < n * (tid + 1) / b->o.n_threads; i++)
         words[i] = (next_random(&state) & keep) | set;
+    size_t units = b->memory_bytes / b->layer.unit_stride;
+    for (size_t u = units * tid / b->o.n_threads;
+         b->o.type == KV_I8 && u < units * (tid + 1) / b->o.n_threads; u++) {
+        char *unit = b->memory + u * b->layer.unit_stride;
+        fill_scales((float *)(void *)(unit + b->layer.v_offset) - ATTEND_UNIT);
+        fill_scales((float *)(void *)(unit + b->layer.unit_stride) - ATTEND_UNIT);
+    }
 }
 
 /* Every page is a run of its own when scattered; a permutation over all the sequences' pages. */
@@ -285,7 +300,8 @@ static void print(FILE *out, bool json, const struct bench *b, const double seco
                   double limit_s)
 {
     const struct bench_attention_options *o = &b->o;
-    const char *type = o->type == KV_F16 ? "f16" : "f32";
+    static const char *const types[KV_TYPE_COUNT] = {"f16", "f32", "int8"};
+    const char *type = types[o->type];
     double bytes = (double)b->memory_bytes;
     fprintf(out,
             json ? "{\"bench\": \"attention\", \"isa\": \"%s\", \"threads\": %u, \"type\": \"%s\", "
