@@ -10,10 +10,11 @@
  *       position, and under a window W of those the last W.
  *
  * ORDER OF SUMS
- * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens, of
- * int8 min(64, 8192 / max(d_qk, d_v)), both rounded down to a multiple of 16, at absolute multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0,
- * acc[d_v] = 0, for each step that holds a visible token, with f..n-1 = the step's tokens that this
- * row sees (f > 0 only in the step that holds the beginning of its window):
+ * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens,
+ * of int8 min(64, 8192 / max(d_qk, d_v)), both rounded down to a multiple of 16, at absolute
+ * multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0, acc[d_v] =
+ * 0, for each step that holds a visible token, with f..n-1 = the step's tokens that this row sees
+ * (f > 0 only in the step that holds the beginning of its window):
  *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1
  *                                                                        (q is scaled already)
  *     M = max(m, s[f..n-1]);  if M > m: c = exp(m - M); l[.] *= c; acc[.] *= c; m = M
