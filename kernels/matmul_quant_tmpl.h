@@ -15,24 +15,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_rows.h"
 #include "kernels/prefetch.h"
-
-#define QUANT_INLINE static inline __attribute__((always_inline, unused))
+#include "kernels/quant_scales.h"
 
 enum {
-    QUANT_COLUMNS = 32,
     QUANT_AHEAD_BYTES = 3072, /* one row: into the first level */
     QUANT_FAR_ROWS = 2,       /* from so many rows on: into the second, further ahead */
     QUANT_FAR_BYTES = 6144,
     QUANT_ROWS_BYTES_MAX = 256 << 10, /* of activations that are walked for every strip */
-    SCALE_BYTES = PANEL_ROWS * 2,
 };
 
 struct quant_tile {
     const char *w; /* the first panel */
     size_t panel_bytes;
-    uint32_t n_blocks;
-    uint32_t outputs; /* that exist from this panel on; may be less than the panels hold */
-    const int8_t *q;  /* the first activation row */
+    uint32_t n_blocks; /* of the file: of 32 or 256 columns */
+    uint32_t outputs;  /* that exist from this panel on; may be less than the panels hold */
+    const int8_t *q;   /* the first activation row */
     size_t q_stride;
     const float *d;
     const float *ds;
@@ -43,18 +40,13 @@ struct quant_tile {
     bool stream; /* the weights come from memory: prefetch */
 };
 
-QUANT_INLINE size_t quant_block_bytes(const enum weight_type type)
+/* A group's share of its block's bytes, head included. */
+QUANT_INLINE size_t quant_share_bytes(const enum weight_type type)
 {
-    return type == WEIGHT_Q8_0 ? 544 : type == WEIGHT_Q4_1 ? 320 : 288;
+    return quant_block_bytes(type) / quant_groups(type);
 }
 
-/* Where the values of a block begin. */
-QUANT_INLINE size_t quant_values_at(const enum weight_type type)
-{
-    return type == WEIGHT_Q4_1 ? 2 * SCALE_BYTES : SCALE_BYTES;
-}
-
-/* The lines of block b's successor QUANT_AHEAD_BYTES on in each panel; past its end, in the panel that follows the strip. */
+/* The lines of a group's share QUANT_AHEAD_BYTES on in each panel; past its end, in the panel that follows the strip. */
 QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, const int rows,
                                  const struct quant_tile *t, size_t at)
 {
@@ -65,7 +57,7 @@ QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, 
 #pragma GCC unroll 2
     for (int p = 0; p < panels; p++)
 #pragma GCC unroll 9
-        for (size_t line = 0; line < quant_block_bytes(type); line += 64)
+        for (size_t line = 0; line < quant_share_bytes(type); line += 64)
             if (far)
                 prefetch_line_far(t->w, (size_t)p * t->panel_bytes + ahead + line);
             else
@@ -138,7 +130,7 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
             struct quant_tile t = {
                 .w = m->panels + (size_t)p * m->panel_bytes,
                 .panel_bytes = m->panel_bytes,
-                .n_blocks = m->n_columns / QUANT_COLUMNS,
+                .n_blocks = m->n_columns / QUANT_COLUMNS / quant_groups(type),
                 .outputs = m->n_rows - p * PANEL_ROWS,
                 .q = x->quants + (size_t)r * m->n_columns,
                 .q_stride = m->n_columns,
@@ -168,4 +160,13 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
 
 QUANT_MATMUL(matmul_q4_0, WEIGHT_Q4_0)
 QUANT_MATMUL(matmul_q4_1, WEIGHT_Q4_1)
+QUANT_MATMUL(matmul_q5_0, WEIGHT_Q5_0)
+QUANT_MATMUL(matmul_q5_1, WEIGHT_Q5_1)
 QUANT_MATMUL(matmul_q8_0, WEIGHT_Q8_0)
+QUANT_MATMUL(matmul_q2_k, WEIGHT_Q2_K)
+QUANT_MATMUL(matmul_q3_k, WEIGHT_Q3_K)
+QUANT_MATMUL(matmul_q4_k, WEIGHT_Q4_K)
+QUANT_MATMUL(matmul_q5_k, WEIGHT_Q5_K)
+QUANT_MATMUL(matmul_q6_k, WEIGHT_Q6_K)
+QUANT_MATMUL(matmul_iq4_nl, WEIGHT_IQ4_NL)
+QUANT_MATMUL(matmul_iq4_xs, WEIGHT_IQ4_XS)

@@ -9,11 +9,14 @@
 static const struct weight_type_row rows[WEIGHT_TYPE_COUNT] = {
 #define ACT_I8 true
 #define ACT_F32 false
-#define WEIGHT(name, text, ggml, elements, source, packed, act)                                    \
-    {text, ggml, elements, source, packed, ACT_##act},
+#define WEIGHT(name, text, ggml, elements, source, scale_at, least_at, packed, act)                \
+    {text, ggml, elements, source, {scale_at, least_at}, packed, ACT_##act},
 #include "kernels/weight_type.def"
 #undef WEIGHT
 };
+
+const int8_t weight_type_iq4[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                    1,    13,   25,  38,  53,  69,  89,  113};
 
 const struct weight_type_row *weight_type_row(enum weight_type type)
 {
@@ -24,6 +27,16 @@ const struct weight_type_row *weight_type_row(enum weight_type type)
 const char *weight_type_name(enum weight_type type)
 {
     return weight_type_row(type)->name;
+}
+
+const char *weight_type_names(void)
+{
+    static const char names[] = ""
+#define WEIGHT(name, text, ggml, elements, source, scale_at, least_at, packed, act) ", " text
+#include "kernels/weight_type.def"
+#undef WEIGHT
+        ;
+    return names + 2;
 }
 
 bool weight_type_from_ggml(uint32_t ggml_id, enum weight_type *ret_type)
@@ -39,6 +52,20 @@ bool weight_type_from_ggml(uint32_t ggml_id, enum weight_type *ret_type)
 bool weight_type_takes_quants(enum weight_type type)
 {
     return weight_type_row(type)->takes_quants;
+}
+
+uint32_t weight_type_block(enum weight_type type)
+{
+    return weight_type_row(type)->elements;
+}
+
+uint32_t weight_type_halves(enum weight_type type, uint32_t ret_at[2])
+{
+    const struct weight_type_row *row = weight_type_row(type);
+    uint32_t n = 0;
+    for (; n < 2 && row->halves_at[n] >= 0; n++)
+        ret_at[n] = (uint32_t)row->halves_at[n];
+    return n;
 }
 
 size_t weight_row_bytes(enum weight_type type, uint32_t n_columns)

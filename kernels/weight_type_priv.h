@@ -10,6 +10,7 @@ struct weight_type_row {
     uint32_t ggml_id;
     uint32_t elements;     /* columns of a block */
     uint32_t source_bytes; /* of one row's block in the file */
+    int32_t halves_at[2];  /* places of the f16 scale and that of the least value in it; -1: none */
     uint32_t packed_bytes; /* of 16 rows' blocks */
     bool takes_quants;
 };

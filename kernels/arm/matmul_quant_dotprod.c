@@ -1,4 +1,4 @@
-/* matmul_quant_dotprod.c: products with Q4_0, Q4_1 and Q8_0 weights, Armv8.2-A with dot products.
+/* matmul_quant_dotprod.c: products with quantised weights, Armv8.2-A with dot products.
  *
  * HOW     SDOT by lane: four weight rows x four columns times one quad of the activation register, four sums.
  */

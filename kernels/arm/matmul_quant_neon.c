@@ -1,8 +1,8 @@
-/* matmul_quant_neon.c: products with Q4_0, Q4_1 and Q8_0 weights, Armv8-A baseline.
+/* matmul_quant_neon.c: products with quantised weights, Armv8-A baseline.
  *
  * HOW     A quad (4 columns) of four weight rows fills a register; a panel is four groups of four rows. Signed bytes are
- *         multiplied to 16 bits, columns side by side, and folded to 32 bits before they can overflow: 4-bit weights
- *         (-8..15) after a half block (4 * 15 * 127 < 2^15), Q8_0 after two quads (2 * 128 * 127 < 2^15).
+ *         multiplied to 16 bits, columns side by side, and folded to 32 bits before they can overflow: weights of
+ *         up to 6 bits (-32..31) after a half group (4 * 32 * 127 < 2^15), of 8 after two quads (2 * 128 * 127 < 2^15).
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <arm_neon.h>
@@ -30,7 +30,7 @@ QUANT_INLINE int32x4_t group_sums(const enum weight_type type, const int8x16_t w
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
         add_quad(w[j], vreinterpret_s8_s32(vdup_n_s32(quad[j])), &low16, &high16);
-        if (j == 3 || (j == 1 && type == WEIGHT_Q8_0)) {
+        if (j == 3 || (j == 1 && quant_offset(type) == 128)) {
             low = vpadalq_s16(low, low16);
             high = vpadalq_s16(high, high16);
             low16 = high16 = vdupq_n_s16(0);

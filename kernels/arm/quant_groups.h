@@ -6,7 +6,7 @@
 
 #include "kernels/matmul_quant_tmpl.h"
 
-enum { GROUP_ROWS = 4, GROUPS = PANEL_ROWS / GROUP_ROWS, QUAD_BYTES = PANEL_ROWS * 4 };
+enum { GROUP_ROWS = 4, GROUPS = PANEL_ROWS / GROUP_ROWS };
 
 QUANT_INLINE int32x4_t group_sums(const enum weight_type type, const int8x16_t w[4], int8x16_t q);
 

@@ -20,7 +20,9 @@ static uint32_t next_random(uint64_t *state)
 static void fill_source(enum weight_type type, char *source, size_t bytes)
 {
     uint64_t state = 1;
-    size_t block = weight_row_bytes(type, weight_type_takes_quants(type) ? 32 : 1);
+    uint32_t halves_at[2];
+    uint32_t halves = weight_type_halves(type, halves_at);
+    size_t block = weight_row_bytes(type, weight_type_block(type));
     for (size_t at = 0; at + block <= bytes; at += block) {
         float value = ((float)(next_random(&state) & 0xffffu) - 32768.0f) * 0x1p-21f;
         uint16_t half = half_from_float(value);
@@ -29,12 +31,13 @@ static void fill_source(enum weight_type type, char *source, size_t bytes)
         } else if (type == WEIGHT_BF16) {
             uint16_t top = (uint16_t)(float_bits(value) >> 16);
             memcpy(source + at, &top, sizeof top);
+        } else if (type == WEIGHT_F16) {
+            memcpy(source + at, &half, sizeof half);
         } else {
             for (size_t i = 0; i < block; i++)
                 source[at + i] = (char)next_random(&state);
-            memcpy(source + at, &half, sizeof half);
-            if (type == WEIGHT_Q4_1)
-                memcpy(source + at + sizeof half, &half, sizeof half);
+            for (uint32_t i = 0; i < halves; i++)
+                memcpy(source + at + halves_at[i], &half, sizeof half);
         }
     }
 }

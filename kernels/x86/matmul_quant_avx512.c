@@ -1,4 +1,4 @@
-/* matmul_quant_avx512.c: products with Q4_0, Q4_1 and Q8_0 weights, AVX-512 VNNI.
+/* matmul_quant_avx512.c: products with quantised weights, AVX-512 VNNI.
  *
  * HOW     One register holds a quad (4 columns) of a panel's sixteen rows, so a block is 8 registers. vpdpbusd adds four
  *         products of unsigned weights with a broadcast quad of signed activations to sixteen sums; the offset of the
@@ -15,27 +15,113 @@ enum { ROWS_ONE = 12, ROWS_TWO = 6 };
 
 #include "kernels/matmul_quant_tmpl.h"
 
-/* The eight quads of a block's sixteen rows, as unsigned bytes. */
-QUANT_INLINE void load_quads(const enum weight_type type, const char *values, __m512i w[8])
+/* low | (bits << left or >> -left) & mask: the bits above a value's low ones, from a plane that serves several quads. */
+QUANT_INLINE __m512i with_bits(__m512i low, __m512i bits, int left, __m512i mask)
 {
-    if (type == WEIGHT_Q8_0) {
-#pragma GCC unroll 8
-        for (int j = 0; j < 8; j++)
-            w[j] = _mm512_loadu_si512(values + 64 * j);
-        return;
-    }
+    const int shift = left > 0 ? left : -left;
+    if (left > 0)
+        bits = _mm512_slli_epi16(bits, shift);
+    if (left < 0)
+        bits = _mm512_srli_epi16(bits, shift);
+    return _mm512_ternarylogic_epi32(low, bits, mask, 0xf8);
+}
+
+QUANT_INLINE __m512i load_plane(const char *planes, int i)
+{
+    return _mm512_loadu_si512(planes + QUANT_PLANE_BYTES * i);
+}
+
+QUANT_INLINE void load_nibbles(const enum weight_type type, const char *planes, __m512i w[8])
+{
     const __m512i low = _mm512_set1_epi8(15);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
-        __m512i both = _mm512_loadu_si512(values + 64 * j);
+        __m512i both = load_plane(planes, j);
         w[j] = _mm512_and_si512(both, low);
         w[4 + j] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
     }
+    if (!quant_is_listed(type))
+        return;
+    const __m512i list = _mm512_xor_si512(
+        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)weight_type_iq4)),
+        _mm512_set1_epi8((char)0x80));
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+        w[j] = _mm512_shuffle_epi8(list, w[j]);
 }
 
-QUANT_INLINE __m512 load_scale(const char *p)
+/* Adds a plane's two bits to each of eight quads, or sets them: at = 4 or 0 is the lower one's place in a value. */
+QUANT_INLINE void add_pairs(const char *planes, int at, __m512i w[8])
+{
+    const __m512i mask = _mm512_set1_epi8((char)(3 << at));
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        __m512i plane = load_plane(planes, i);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++)
+            w[4 * i + k] = with_bits(w[4 * i + k], plane, at - 2 * k, mask);
+    }
+}
+
+QUANT_INLINE void add_bits(const char *planes, int at, __m512i w[8])
+{
+    const __m512i mask = _mm512_set1_epi8((char)(1 << at));
+    __m512i plane = load_plane(planes, 0);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+        w[j] = with_bits(w[j], plane, at - (int)quant_bit((uint32_t)j), mask);
+}
+
+/* The eight quads of a group's sixteen rows, as unsigned bytes. */
+QUANT_INLINE void load_quads(const enum weight_type type, const char *group, __m512i w[8])
+{
+    const enum quant_code code = quant_code(type);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+        w[j] = code == CODE_BYTES ? load_plane(group, j) : _mm512_setzero_si512();
+    if (code == CODE_NIBBLES || code == CODE_NIBBLES_FIFTH || code == CODE_NIBBLES_PAIRS)
+        load_nibbles(type, group, w);
+    if (code == CODE_NIBBLES_FIFTH)
+        add_bits(group + 4 * QUANT_PLANE_BYTES, 4, w);
+    if (code == CODE_NIBBLES_PAIRS)
+        add_pairs(group + 4 * QUANT_PLANE_BYTES, 4, w);
+    if (code == CODE_PAIRS || code == CODE_PAIRS_THIRD)
+        add_pairs(group, 0, w);
+    if (code == CODE_PAIRS_THIRD)
+        add_bits(group + 2 * QUANT_PLANE_BYTES, 2, w);
+}
+
+QUANT_INLINE __m512 load_halves(const char *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+/* The scales of a K type's block. */
+QUANT_INLINE void load_scales(const enum weight_type type, const char *block,
+                              struct quant_scales *ret)
+{
+    const char *bytes = block + quant_halves_bytes(type);
+    float d[PANEL_ROWS], m[PANEL_ROWS];
+    _mm512_storeu_ps(d, load_halves(block));
+    _mm512_storeu_ps(m, load_halves(bytes - QUANT_HALVES_BYTES));
+    quant_scales_expand(type, d, m, bytes, ret);
+}
+
+/* A group's scales and least values, one or two of sixteen rows. */
+QUANT_INLINE void group_scales(const enum weight_type type, const char *block,
+                               const struct quant_scales *scales, uint32_t g, __m512 d[2],
+                               __m512 m[2])
+{
+    const uint32_t n = quant_is_fine(type) ? 2 : 1;
+#pragma GCC unroll 2
+    for (uint32_t i = 0; i < n; i++)
+        if (quant_groups(type) == 1) {
+            d[i] = load_halves(block);
+            m[i] = quant_has_least(type) ? load_halves(block + QUANT_HALVES_BYTES) : d[i];
+        } else {
+            d[i] = _mm512_loadu_ps(scales->d[n * g + i]);
+            m[i] = quant_has_least(type) ? _mm512_loadu_ps(scales->m[n * g + i]) : d[i];
+        }
 }
 
 /* A quad of activations in every lane. */
@@ -49,11 +135,12 @@ QUANT_INLINE __m512i broadcast_quad(const int8_t *q)
 /* The sums start at -offset * (activations' sum). */
 QUANT_INLINE __m512i starting_sum(const enum weight_type type, const int32_t *sum)
 {
-    if (type == WEIGHT_Q4_1)
+    const int offset = quant_offset(type);
+    if (offset == 0)
         return _mm512_setzero_si512();
-    const unsigned shift = type == WEIGHT_Q8_0 ? 7 : 3;
-    return _mm512_sub_epi32(_mm512_setzero_si512(),
-                            _mm512_slli_epi32(_mm512_set1_epi32(*sum), shift));
+    return _mm512_sub_epi32(
+        _mm512_setzero_si512(),
+        _mm512_slli_epi32(_mm512_set1_epi32(*sum), (unsigned)__builtin_ctz((unsigned)offset)));
 }
 
 QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
@@ -62,69 +149,89 @@ QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
     _mm512_mask_storeu_ps(out, mask, v);
 }
 
-/* One activation row's block for every panel of the tile: acc += its products. */
-QUANT_INLINE void row_block(const enum weight_type type, const int panels,
-                            const struct quant_tile *t, int r, uint32_t b, __m512i w[2][8],
-                            const __m512 dw[2], const __m512 mw[2], __m512 acc[2])
+/* Half h of one activation row's group for every panel of the tile: its integer sums as floats. */
+QUANT_INLINE void half_sums(const enum weight_type type, const int panels, const int8_t *q,
+                            const int32_t *sum, __m512i w[2][8], const unsigned h, __m512 ret[2])
 {
-    const int8_t *q = t->q + (size_t)r * t->q_stride + (size_t)b * QUANT_COLUMNS;
-    size_t s = (size_t)r * t->scale_stride + 2 * (size_t)b;
-    __m512 product[2];
-#pragma GCC unroll 2
-    for (unsigned h = 0; h < 2; h++) {
-        __m512i sums[2];
-        sums[0] = sums[1] = starting_sum(type, t->sum + s + h);
+    __m512i sums[2];
+    sums[0] = sums[1] = starting_sum(type, sum + h);
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            __m512i quad = broadcast_quad(q + h * ACT_BLOCK + 4 * j);
-            if (panels ==
-                2) /* one load for both panels: the compiler would fold it into each product */
-                __asm__("" : "+v"(quad));
+    for (int j = 0; j < 4; j++) {
+        __m512i quad = broadcast_quad(q + h * ACT_BLOCK + 4 * j);
+        if (panels ==
+            2) /* one load for both panels: the compiler would fold it into each product */
+            __asm__("" : "+v"(quad));
 #pragma GCC unroll 2
-            for (int p = 0; p < panels; p++)
-                sums[p] = _mm512_dpbusd_epi32(sums[p], w[p][4 * h + (unsigned)j], quad);
-        }
-        __m512 d = _mm512_set1_ps(t->d[s + h]);
-#pragma GCC unroll 2
-        for (int p = 0; p < panels; p++) {
-            __m512 f = _mm512_cvtepi32_ps(sums[p]);
-            product[p] = h == 0 ? _mm512_mul_ps(f, d) : _mm512_fmadd_ps(f, d, product[p]);
-        }
+        for (int p = 0; p < panels; p++)
+            sums[p] = _mm512_dpbusd_epi32(sums[p], w[p][4 * h + (unsigned)j], quad);
     }
 #pragma GCC unroll 2
     for (int p = 0; p < panels; p++)
-        acc[p] = _mm512_fmadd_ps(dw[p], product[p], acc[p]);
-    if (type != WEIGHT_Q4_1)
-        return;
-    __m512 ds = _mm512_add_ps(_mm512_set1_ps(t->ds[s]), _mm512_set1_ps(t->ds[s + 1]));
+        ret[p] = _mm512_cvtepi32_ps(sums[p]);
+}
+
+/* One activation row's group i for every panel of the tile: acc += its products. */
+QUANT_INLINE void row_group(const enum weight_type type, const int panels,
+                            const struct quant_tile *t, int r, uint32_t i, __m512i w[2][8],
+                            const __m512 d[2][2], const __m512 m[2][2], __m512 acc[2])
+{
+    const int8_t *q = t->q + (size_t)r * t->q_stride + (size_t)i * QUANT_COLUMNS;
+    size_t s = (size_t)r * t->scale_stride + 2 * (size_t)i;
+    const bool is_fine = quant_is_fine(type);
+    __m512 product[2];
 #pragma GCC unroll 2
-    for (int p = 0; p < panels; p++)
-        acc[p] = _mm512_fmadd_ps(mw[p], ds, acc[p]);
+    for (unsigned h = 0; h < 2; h++) {
+        __m512 f[2];
+        half_sums(type, panels, q, t->sum + s, w, h, f);
+        __m512 dx = _mm512_set1_ps(t->d[s + h]);
+#pragma GCC unroll 2
+        for (int p = 0; p < panels; p++) {
+            product[p] =
+                is_fine || h == 0 ? _mm512_mul_ps(f[p], dx) : _mm512_fmadd_ps(f[p], dx, product[p]);
+            if (is_fine || h == 1)
+                acc[p] = _mm512_fmadd_ps(d[p][is_fine ? h : 0], product[p], acc[p]);
+        }
+    }
+    if (!quant_has_least(type))
+        return;
+    __m512 ds[2] = {_mm512_set1_ps(t->ds[s]), _mm512_set1_ps(t->ds[s + 1])};
+    if (!is_fine)
+        ds[0] = _mm512_add_ps(ds[0], ds[1]);
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; p++) {
+        acc[p] = _mm512_fmadd_ps(m[p][0], ds[0], acc[p]);
+        if (is_fine)
+            acc[p] = _mm512_fmadd_ps(m[p][1], ds[1], acc[p]);
+    }
 }
 
 QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
                              const struct quant_tile *t)
 {
+    const uint32_t groups = quant_groups(type);
+    struct quant_scales scales[2];
     __m512 acc[ROWS_ONE][2];
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
         acc[r][0] = acc[r][1] = _mm512_setzero_ps();
-    for (uint32_t b = 0; b < t->n_blocks; b++) {
-        size_t at = b * quant_block_bytes(type);
+    for (uint32_t i = 0; i < t->n_blocks * groups; i++) {
+        const uint32_t g = i % groups;
+        const size_t at = i / groups * quant_block_bytes(type);
         if (t->stream)
-            quant_prefetch(type, panels, rows, t, at);
+            quant_prefetch(type, panels, rows, t, at + g * quant_share_bytes(type));
         __m512i w[2][8];
-        __m512 dw[2], mw[2];
+        __m512 d[2][2], m[2][2];
 #pragma GCC unroll 2
         for (int p = 0; p < panels; p++) {
             const char *block = t->w + (size_t)p * t->panel_bytes + at;
-            load_quads(type, block + quant_values_at(type), w[p]);
-            dw[p] = load_scale(block);
-            mw[p] = type == WEIGHT_Q4_1 ? load_scale(block + SCALE_BYTES) : _mm512_setzero_ps();
+            if (groups > 1 && g == 0)
+                load_scales(type, block, &scales[p]);
+            load_quads(type, block + quant_head_bytes(type) + g * quant_group_bytes(type), w[p]);
+            group_scales(type, block, &scales[p], g, d[p], m[p]);
         }
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++)
-            row_block(type, panels, t, r, b, w, dw, mw, acc[r]);
+            row_group(type, panels, t, r, i, w, d, m, acc[r]);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)

@@ -17,7 +17,7 @@ static const char *run(bench_fn *bench, bool json)
 {
     static char text[TEXT_MAX];
     struct bench_options o = {
-        .n_threads = 2, .n_columns = 64, .n_rows = 40, .bytes = 100000, .rounds = 2};
+        .n_threads = 2, .n_columns = 256, .n_rows = 40, .bytes = 100000, .rounds = 2};
     struct why why = {0};
     FILE *out = tmpfile();
     ck_assert_ptr_nonnull(out);
