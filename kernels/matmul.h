@@ -91,8 +91,6 @@ uint32_t weight_type_block(enum weight_type type);
 uint32_t weight_type_halves(enum weight_type type, uint32_t ret_at[2]);
 /* The sixteen values that a nibble of the IQ types stands for. */
 extern const int8_t weight_type_iq4[16];
-/* The names of all types, comma between: for a message that refuses another. */
-const char *weight_type_names(void);
 /* Bytes of one source row of n_columns; 0 if n_columns is not a multiple of the block. */
 size_t weight_row_bytes(enum weight_type type, uint32_t n_columns);
 

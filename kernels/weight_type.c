@@ -29,16 +29,6 @@ const char *weight_type_name(enum weight_type type)
     return weight_type_row(type)->name;
 }
 
-const char *weight_type_names(void)
-{
-    static const char names[] = ""
-#define WEIGHT(name, text, ggml, elements, source, scale_at, least_at, packed, act) ", " text
-#include "kernels/weight_type.def"
-#undef WEIGHT
-        ;
-    return names + 2;
-}
-
 bool weight_type_from_ggml(uint32_t ggml_id, enum weight_type *ret_type)
 {
     for (int i = 0; i < WEIGHT_TYPE_COUNT; i++)

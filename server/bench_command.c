@@ -23,6 +23,7 @@ enum flag {
     SCATTERED,
     COLUMNS,
     BYTES,
+    TYPE,
     FLAG_COUNT
 };
 
@@ -60,6 +61,7 @@ static const struct option_extra flags[FLAG_COUNT] = {
     [BYTES] = {.flag = "bytes",
                .metavar = "N",
                .prose = "gemv and gemm: bytes of distinct weights."},
+    [TYPE] = {.flag = "type", .metavar = "NAME", .prose = "gemv and gemm: this weight type alone."},
 };
 
 static enum status read_line(size_t n_words, char *const *words, struct bench_line *line,
@@ -70,7 +72,7 @@ static enum status read_line(size_t n_words, char *const *words, struct bench_li
                      &line->words, ret_why));
     for (size_t i = 0; i < FLAG_COUNT; i++) {
         uint64_t most = i == BYTES ? (uint64_t)1 << 40 : UINT32_MAX;
-        if (line->extras[i].ret_value != NULL && line->extras[i].metavar != NULL)
+        if (i != TYPE && line->extras[i].ret_value != NULL && line->extras[i].metavar != NULL)
             TRY(command_number(&line->extras[i], 1, most, &line->numbers[i], ret_why));
     }
     return OK;
@@ -110,7 +112,8 @@ static struct bench_options product_options(const struct bench_line *line)
                                   .n_columns = (uint32_t)n[COLUMNS],
                                   .n_rows = (uint32_t)n[ROWS],
                                   .bytes = (size_t)n[BYTES],
-                                  .rounds = (uint32_t)n[ROUNDS]};
+                                  .rounds = (uint32_t)n[ROUNDS],
+                                  .type = line->extras[TYPE].ret_value};
 }
 
 static enum status measure_gemv(const struct bench_line *line, struct why *ret_why)

@@ -14,6 +14,8 @@ struct bench_options {
     uint32_t n_rows;    /* 0: 4096 */
     size_t bytes;       /* distinct weights; 0: 1 GiB for gemv, 128 MiB for gemm */
     uint32_t rounds;    /* 0: 9 */
+    const char *type;   /* of weights; NULL or "": every type whose blocks n_columns holds whole */
+    uint32_t types;     /* set by bench_options_complete: bits 1 << enum weight_type */
 };
 
 /* Fills in defaults, checks ranges and picks the kernels; BAD_OPTION names the field. */

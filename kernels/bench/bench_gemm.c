@@ -51,8 +51,8 @@ static void print_head(FILE *out, bool json, const struct bench_options *o, enum
 }
 
 static enum status measure_type(const struct bench_options *o, struct workers *workers,
-                                const struct kernels *kernels, enum weight_type type, FILE *out,
-                                bool json, struct why *ret_why)
+                                const struct kernels *kernels, enum weight_type type, bool is_first,
+                                FILE *out, bool json, struct why *ret_why)
 {
     struct bench_product p;
     TRY(bench_product_init(&p, workers, kernels, type, o->n_rows, o->n_columns, o->bytes, BATCH_MAX,
@@ -63,7 +63,7 @@ static enum status measure_type(const struct bench_options *o, struct workers *w
         double gflops = measure(&p, batches[i], o->rounds) * 1e-9;
         if (json)
             fprintf(out, "%s{\"type\": \"%s\", \"n\": %u, \"gflops\": %.1f}",
-                    type == 0 && i == 0 ? "" : ", ", weight_type_name(type), batches[i], gflops);
+                    is_first && i == 0 ? "" : ", ", weight_type_name(type), batches[i], gflops);
         else
             fprintf(out, " %7.1f", gflops);
         fflush(out);
@@ -84,8 +84,13 @@ enum status bench_gemm(const struct bench_options *options, FILE *out, bool json
     TRY(workers_new(o.n_threads, &workers, ret_why));
     print_head(out, json, &o, kernels.isa);
     enum status s = OK;
-    for (int type = 0; type < WEIGHT_TYPE_COUNT && s == OK; type++)
-        s = measure_type(&o, workers, &kernels, (enum weight_type)type, out, json, ret_why);
+    for (int type = 0, left = (int)o.types; type < WEIGHT_TYPE_COUNT && s == OK; type++) {
+        if ((left >> type & 1) == 0)
+            continue;
+        s = measure_type(&o, workers, &kernels, (enum weight_type)type, left == (int)o.types, out,
+                         json, ret_why);
+        left &= ~(1 << type);
+    }
     if (json)
         fprintf(out, "]}\n");
     workers_free(&workers);

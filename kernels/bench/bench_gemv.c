@@ -70,11 +70,15 @@ enum status bench_gemv(const struct bench_options *options, FILE *out, bool json
                 "one activation row, %u columns x %u rows, %zu MiB of weights, %u threads, %s\n",
                 o.n_columns, o.n_rows, o.bytes >> 20, o.n_threads, isa_name(kernels.isa));
     enum status s = OK;
+    uint32_t left = o.types;
     for (int type = 0; type < WEIGHT_TYPE_COUNT && s == OK; type++) {
         struct gemv_result r;
+        if ((left >> type & 1u) == 0)
+            continue;
         s = measure(&o, workers, &kernels, (enum weight_type)type, &r, ret_why);
         if (s == OK)
-            print(out, json, type == 0, (enum weight_type)type, &r);
+            print(out, json, left == o.types, (enum weight_type)type, &r);
+        left &= ~(1u << type);
     }
     if (json)
         fprintf(out, "]}\n");

@@ -18,6 +18,28 @@ static enum status check_range(const char *field, uint64_t value, uint64_t least
                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
+/* The types to measure, as bits. */
+static enum status choose_types(struct bench_options *o, struct why *ret_why)
+{
+    const bool all = o->type == NULL || o->type[0] == '\0';
+    o->types = 0;
+    for (int i = 0; i < WEIGHT_TYPE_COUNT; i++) {
+        enum weight_type type = (enum weight_type)i;
+        bool fits = o->n_columns % weight_type_block(type) == 0;
+        if (!all && strcmp(o->type, weight_type_name(type)) == 0 && !fits)
+            return why_set(ret_why, STATUS_BAD_OPTION, "columns",
+                           "columns: %u is not a multiple of %u, the block of %s", o->n_columns,
+                           weight_type_block(type), weight_type_name(type));
+        if (fits && (all || strcmp(o->type, weight_type_name(type)) == 0))
+            o->types |= 1u << i;
+    }
+    if (o->types == 0)
+        return why_set(ret_why, STATUS_BAD_OPTION, "type",
+                       "type: no weight type is named '%s'; they are those of `foldkv kernels`",
+                       o->type);
+    return OK;
+}
+
 enum status bench_options_complete(const struct bench_options *given, size_t bytes_default,
                                    struct bench_options *ret, struct kernels *ret_kernels,
                                    struct why *ret_why)
@@ -35,6 +57,7 @@ enum status bench_options_complete(const struct bench_options *given, size_t byt
     if (ret->n_columns % 32 != 0)
         return why_set(ret_why, STATUS_BAD_OPTION, "columns", "columns: %u is not a multiple of 32",
                        ret->n_columns);
+    TRY(choose_types(ret, ret_why));
     if (given->isa != NULL && given->isa[0] != '\0')
         return kernels_pick_named(given->isa, ret_kernels, ret_why);
     kernels_pick(UINT32_MAX, ret_kernels);

@@ -64,6 +64,8 @@ START_TEST(bad_sizes_are_refused_by_name)
         {{.n_threads = 1, .n_columns = 33}, "columns"},
         {{.n_threads = 1, .rounds = 1000}, "rounds"},
         {{.n_threads = 1, .n_rows = 1u << 30}, "rows"},
+        {{.n_threads = 1, .type = "Q4_K", .n_columns = 96}, "columns"},
+        {{.n_threads = 1, .type = "Q8_K"}, "type"},
         {{.n_threads = 1, .isa = "mmx"}, "kernels.isa"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

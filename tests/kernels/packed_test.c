@@ -214,9 +214,7 @@ START_TEST(types_are_those_of_the_file_format)
         ck_assert_uint_eq(packed_panel_bytes(type, 768), PANEL_ROWS * weight_row_bytes(type, 768));
         if (known[i].columns > 1)
             ck_assert_uint_eq(weight_row_bytes(type, known[i].columns + 4), 0);
-        ck_assert_ptr_nonnull(strstr(weight_type_names(), known[i].name));
     }
-    ck_assert_int_eq(strncmp(weight_type_names(), "F32, F16, Q4_0,", 15), 0);
     ck_assert(!weight_type_from_ggml(15, &type)); /* Q8_K */
     ck_assert(!weight_type_from_ggml(UINT32_MAX, &type));
     ck_assert_uint_eq(packed_panels(UINT32_MAX), 1u << 28);
