@@ -1,7 +1,7 @@
 /* mem.c: counted memory with one failure injector.
  *
  * WHY     Every allocation must be seen to fail once; a steady step must be seen to make none.
- * HOW     Two atomics: calls made, and the call number that shall fail. Libraries are handed the
+ * HOW     Atomics: calls made, bytes asked for, and the call number that shall fail. Libraries are handed the
  *         same functions.
  * ALWAYS  (1) Every path to the system allocator counts exactly once.   mem_may
  * THREAD  any
@@ -15,12 +15,14 @@
 enum { HUGE_PAGE = 2 << 20, VECTOR_ALIGN = 64 };
 
 static atomic_uint_fast64_t calls;
+static atomic_uint_fast64_t asked;   /* bytes */
 static atomic_uint_fast64_t fail_at; /* 0: disarmed */
 static atomic_bool struck;
 static atomic_uint_fast64_t mapped;
 
-static bool mem_may(void)
+static bool mem_may(size_t bytes)
 {
+    atomic_fetch_add_explicit(&asked, bytes, memory_order_relaxed);
     uint64_t n = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     if (n != atomic_load_explicit(&fail_at, memory_order_relaxed))
         return true;
@@ -30,20 +32,21 @@ static bool mem_may(void)
 
 void *mem_alloc(size_t bytes)
 {
-    return mem_may() ? malloc(bytes ? bytes : 1) : NULL;
+    return mem_may(bytes) ? malloc(bytes ? bytes : 1) : NULL;
 }
 
 void *mem_zalloc(size_t count, size_t size)
 {
     size_t bytes = 0;
-    if (!mem_may() || __builtin_mul_overflow(count, size, &bytes))
+    bool fits = !__builtin_mul_overflow(count, size, &bytes);
+    if (!mem_may(fits ? bytes : 0) || !fits)
         return NULL;
     return calloc(bytes ? bytes : 1, 1);
 }
 
 void *mem_realloc(void *old, size_t bytes)
 {
-    return mem_may() ? realloc(old, bytes ? bytes : 1) : NULL;
+    return mem_may(bytes) ? realloc(old, bytes ? bytes : 1) : NULL;
 }
 
 void mem_free(void *p)
@@ -63,7 +66,7 @@ char *mem_dup(const char *text, size_t len)
 
 void *mem_aligned(size_t bytes)
 {
-    if (!mem_may() || bytes > SIZE_MAX - VECTOR_ALIGN)
+    if (!mem_may(bytes) || bytes > SIZE_MAX - VECTOR_ALIGN)
         return NULL;
     size_t rounded = (bytes + VECTOR_ALIGN - 1) / VECTOR_ALIGN * VECTOR_ALIGN;
     rounded = rounded ? rounded : VECTOR_ALIGN;
@@ -91,7 +94,7 @@ static char *trim_to_alignment(char *raw, size_t raw_bytes, size_t bytes)
 
 void *mem_map(size_t bytes)
 {
-    if (!mem_may() || bytes == 0 || bytes > SIZE_MAX - 2 * (size_t)HUGE_PAGE)
+    if (!mem_may(bytes) || bytes == 0 || bytes > SIZE_MAX - 2 * (size_t)HUGE_PAGE)
         return NULL;
     bytes = mem_map_rounded(bytes);
     size_t raw_bytes = bytes + HUGE_PAGE;
@@ -116,6 +119,11 @@ void mem_unmap(void *p, size_t bytes)
 uint64_t mem_calls(void)
 {
     return atomic_load(&calls);
+}
+
+uint64_t mem_asked_bytes(void)
+{
+    return atomic_load(&asked);
 }
 
 uint64_t mem_mapped_bytes(void)

@@ -27,6 +27,8 @@ size_t mem_map_rounded(size_t bytes);
 
 /* Allocation calls so far (alloc, zalloc, realloc, dup, aligned, map). */
 uint64_t mem_calls(void);
+/* Bytes those calls asked for so far; freeing takes nothing off. */
+uint64_t mem_asked_bytes(void);
 uint64_t mem_mapped_bytes(void);
 /* Makes the n-th call from now return NULL (1 = the next); 0 disarms. True if it has struck
  * since it was armed. */

@@ -35,10 +35,11 @@ static void give(int way, void *p, size_t b)
 
 START_TEST(each_way_counts_once)
 {
-    uint64_t calls = mem_calls();
+    uint64_t calls = mem_calls(), bytes = mem_asked_bytes();
     void *p = take(_i, 10);
     ck_assert_ptr_nonnull(p);
     ck_assert_uint_eq(mem_calls(), calls + 1);
+    ck_assert(mem_asked_bytes() - bytes >= 10 && mem_asked_bytes() - bytes <= 16);
     give(_i, p, 10);
     ck_assert_uint_eq(mem_calls(), calls + 1);
 }
