@@ -207,6 +207,74 @@ static void layers_json(struct text_buf *out, const struct ledger_report *r)
     text_buf_add(out, "}");
 }
 
+/* 0x08: the model as it is, and as if every second layer read the K/V of the layer before it. */
+struct shared_layers {
+    uint64_t producers[2], projection_parameters[2], resident_bytes[2], read_bytes[2];
+};
+
+/* False if the layers are no pairs of one shape. Without memory out has failed, too. */
+static bool share_layers(const struct ledger_report *r, struct text_buf *out,
+                         struct shared_layers *ret_shared)
+{
+    const struct graph *g = r->graph;
+    struct ledger_shape *layers = NULL;
+    uint32_t *source = NULL;
+    if (g->n_groups != 1 || g->n_layers % 2 != 0)
+        return false;
+    layers = mem_zalloc(g->n_layers, sizeof *layers);
+    source = mem_zalloc(g->n_layers, sizeof *source);
+    bool is_made = layers != NULL && source != NULL;
+    for (uint32_t step = 0; is_made && step < 2; step++) {
+        for (uint32_t l = 0; l < g->n_layers; l++) {
+            layers[l] = ledger_report_shape(r, l);
+            source[l] = step == 0 ? l : l / 2 * 2;
+        }
+        ret_shared->producers[step] = ledger_producers(source, g->n_layers);
+        ret_shared->projection_parameters[step] =
+            ledger_model_projection_parameters(layers, source, g->n_layers);
+        ret_shared->resident_bytes[step] =
+            ledger_model_resident_bytes(layers, source, g->n_layers, 1, r->tokens);
+        ret_shared->read_bytes[step] =
+            ledger_model_history_bytes(layers, source, g->n_layers, 1, r->tokens);
+    }
+    out->is_failed |= !is_made;
+    mem_free(source);
+    mem_free(layers);
+    return is_made;
+}
+
+static void shared_json(struct text_buf *out, const struct ledger_report *r)
+{
+    struct shared_layers s;
+    if (!share_layers(r, out, &s))
+        return;
+    text_buf_add(out,
+                 "\"pairs_of_layers_shared\":{\"producer_layers\":%" PRIu64
+                 ",\"projection_parameters_before\":%" PRIu64
+                 ",\"projection_parameters_after\":%" PRIu64 ",\"resident_history_before\":%" PRIu64
+                 ",\"resident_history_after\":%" PRIu64
+                 ",\"history_bytes_read_per_step_before\":%" PRIu64
+                 ",\"history_bytes_read_per_step_after\":%" PRIu64 "},",
+                 s.producers[1], s.projection_parameters[0], s.projection_parameters[1],
+                 s.resident_bytes[0], s.resident_bytes[1], s.read_bytes[0], s.read_bytes[1]);
+}
+
+static void shared_text(struct text_buf *out, const struct ledger_report *r)
+{
+    struct shared_layers s;
+    if (!share_layers(r, out, &s))
+        return;
+    text_buf_add(out, "\nif pairs of layers shared K/V   %16s %16s\n", "as it is", "shared");
+    text_buf_add(out, "  %-28s  %16" PRIu64 " %16" PRIu64 "\n", "layers that make K/V",
+                 s.producers[0], s.producers[1]);
+    text_buf_add(out, "  %-28s  %16" PRIu64 " %16" PRIu64 "\n", "projection_parameters",
+                 s.projection_parameters[0], s.projection_parameters[1]);
+    text_buf_add(out, "  %-28s  %16" PRIu64 " %16" PRIu64 "\n", "resident_history_bytes",
+                 s.resident_bytes[0], s.resident_bytes[1]);
+    text_buf_add(out, "  %-28s  %16" PRIu64 " %16" PRIu64 "\n", "history_bytes_read_per_step",
+                 s.read_bytes[0], s.read_bytes[1]);
+}
+
 static void groups_json(struct text_buf *out, const struct ledger_report *r)
 {
     text_buf_add(out, "\"cache_groups\":[");
@@ -236,6 +304,7 @@ char *ledger_report_json(const struct ledger_report *r)
                  r->tokens, r->kv_type, r->page_tokens, LEDGER_GROUPED_TEMPORARY_BYTES);
     layers_json(&out, r);
     text_buf_add(&out, ",");
+    shared_json(&out, r);
     groups_json(&out, r);
     text_buf_add(&out, "}\n");
     char *text = text_buf_take(&out);
@@ -312,6 +381,7 @@ char *ledger_report_text(const struct ledger_report *r)
     text_buf_add(&out, "ledger at T = %" PRIu64 ", K/V %s, pages of %" PRIu32 " tokens\n\n",
                  r->tokens, r->kv_type, r->page_tokens);
     layers_text(&out, r);
+    shared_text(&out, r);
     groups_text(&out, r);
     char *text = text_buf_take(&out);
     text_buf_release(&out);

@@ -194,6 +194,52 @@ START_TEST(the_real_checkpoint)
 }
 END_TEST
 
+static void open_real(const char *variable, const char *name)
+{
+    const char *path = getenv(variable);
+    struct why why = {0};
+    ck_assert_msg(path != NULL, "%s must name %s; tests/run fetches it", variable, name);
+    ck_assert_msg(gguf_open(path, &gguf, &why) == OK, "%s: %s", path, why.text);
+    prepare();
+}
+
+/* One head for four, windows in five layers of six, two bases. */
+START_TEST(the_real_gemma)
+{
+    open_real("FOLDKV_TEST_GEMMA", "gemma3-270m.gguf");
+    ck_assert_str_eq(graph->architecture, "gemma3");
+    ck_assert(graph->n_layers == 18 && graph->hidden == 640 && graph->vocab == 262144);
+    ck_assert(graph->tied_output && graph->embedding_scale == 25.298221588f);
+    ck_assert(graph->rms_eps == 1e-6f && graph->gate == GATE_GELU);
+    ck_assert(graph->n_groups == 2 && graph->groups[0].window == 512 &&
+              graph->groups[0].n_layers == 15 && graph->groups[1].n_layers == 3);
+    for (uint32_t i = 0; i < graph->n_layers; i++) {
+        const struct graph_layer *l = &graph->layers[i];
+        ck_assert(l->n_query_heads == 4 && l->n_k_heads == 1 && l->d_qk == 256 && l->d_v == 256);
+        ck_assert(l->attention_scale == 0.0625f);
+        ck_assert(l->rope_base == (i % 6 == 5 ? 1e6 : 1e4));
+    }
+    char *text = inspection_text(&in);
+    ck_assert_ptr_nonnull(
+        strstr(text, "4 query heads, 1 K heads of 256, 1 V heads of 256, window 512"));
+    mem_free(text);
+    close_all();
+}
+END_TEST
+
+START_TEST(the_real_qwen)
+{
+    open_real("FOLDKV_TEST_QWEN", "qwen2.5-coder-0.5b.gguf");
+    ck_assert_str_eq(graph->architecture, "qwen2");
+    ck_assert(graph->n_layers == 24 && graph->hidden == 896 && graph->vocab == 151936);
+    ck_assert(!graph->tied_output && graph->has_qkv_bias && !graph->has_qk_norm);
+    ck_assert(graph->rope_order == ROPE_HALVES && graph->n_groups == 1);
+    for (uint16_t head = 0; head < 14; head++)
+        ck_assert_uint_eq(graph->layers[23].query_to_v_head[head], head / 7);
+    close_all();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("inspection");
@@ -204,6 +250,8 @@ int main(void)
     tcase_add_test(tc, text_of_a_small_model);
     tcase_add_test(tc, every_allocation_fails_once);
     tcase_add_test(tc, the_real_checkpoint);
+    tcase_add_test(tc, the_real_gemma);
+    tcase_add_test(tc, the_real_qwen);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

@@ -118,6 +118,10 @@ START_TEST(the_running_example)
     for (int i = 0; i < 3; i += 2)
         same_figures(at(at(at(golden, "arrangements"), names[i]), "per_layer"),
                      at(at(layers, "arrangements"), names[i]), 1);
+    if (_i == 1) {
+        const json_t *pairs = at(report, "pairs_of_layers_shared");
+        ck_assert_uint_eq(same_figures(at(golden, "cla2_on_gqa8"), pairs, 1), 7);
+    }
     json_decref(sums);
     json_decref(report);
     json_decref(golden);
@@ -190,6 +194,7 @@ START_TEST(the_text_has_the_same_figures)
         "  16               2          2097152         33554432             4096         "
         "16777216\n",
         "all 32 layers\n",
+        "  resident_history_bytes               536870912        268435456\n",
         "  0                32        8    128    128        0        32768           64",
     };
     char *text = ledger_report_text(&report);
