@@ -9,8 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from daemon import Daemon, required, run_cases  # noqa: E402
 
 # Their continuations hold spaces, line ends, numerals, and characters of several bytes.
-PROMPTS = ("The capital of France is", "def fib(n):\n    ", "  two spaces", "Smileys: \U0001f600\U0001f601\U0001f602\U0001f923",
-           "\u4eca\u65e5\u306f\u3001", "\u041f\u0440\u0438\u0432\u0435\u0442, \u043c", "1, 2, 3,")
+PROMPTS = ("def fib(n):\n    ", "  two spaces", "Smileys: \U0001f600\U0001f601\U0001f602\U0001f923", "\u4eca\u65e5\u306f\u3001", "1, 2, 3,")
 
 
 class Models:
@@ -26,7 +25,7 @@ class Models:
         cls.daemon.stop()
 
     def greedy(self, prompt, **fields):
-        return self.daemon.complete(prompt, **{"max_tokens": 24, "temperature": 0, **fields})
+        return self.daemon.complete(prompt, **{"max_tokens": 12, "temperature": 0, **fields})
 
     def test_a_text_begins_as_the_vocabulary_wants(self):
         for prompt in PROMPTS:
@@ -40,7 +39,7 @@ class Models:
     def test_a_stream_is_the_whole_answer(self):
         for prompt in PROMPTS:
             whole = self.greedy(prompt)["choices"][0]
-            events = self.daemon.stream(prompt, max_tokens=24, temperature=0)
+            events = self.daemon.stream(prompt, max_tokens=12, temperature=0)
             self.assertEqual(whole["text"], "".join(e["choices"][0]["text"] for e in events))
             self.assertEqual(whole["finish_reason"], events[-1]["choices"][0]["finish_reason"])
 
