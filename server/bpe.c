@@ -165,13 +165,15 @@ static enum status read_merges(struct bpe *bpe, const struct gguf *gguf,
     return OK;
 }
 
-static bool is_in_utf8(unsigned byte)
+/* Bytes of the characters that text is made of. Real vocabularies lack some of the others (control
+ * characters, planes without characters): the file's unknown token stands for those or, if it has
+ * none, a text that holds one is refused. */
+static bool is_needed(unsigned byte)
 {
-    return byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
+    bool is_control = byte < 0x20 ? byte != '\t' && byte != '\n' && byte != '\r' : byte == 0x7f;
+    return !is_control && byte != 0xc0 && byte != 0xc1 && byte <= 0xf0;
 }
 
-/* Real vocabularies lack bytes that their training text did not have; the file's unknown token
- * stands for those. */
 static enum status read_bytes(struct bpe *bpe, const struct token_index *index,
                               const struct vocabulary *vocabulary, struct why *ret_why)
 {
@@ -180,7 +182,7 @@ static enum status read_bytes(struct bpe *bpe, const struct token_index *index,
         char text[CHARACTER_BYTES_MAX];
         size_t len = character_write(byte_text_char((uint8_t)byte), text);
         int64_t id = token_index_find(index, (struct slice){text, len});
-        if (id < 0 && unknown < 0 && is_in_utf8(byte))
+        if (id < 0 && unknown < 0 && is_needed(byte))
             return why_set(ret_why, STATUS_BAD_FILE, "tokenizer.ggml.tokens",
                            "tokenizer.ggml.tokens: no token for byte 0x%02x ('%.*s') and no "
                            "tokenizer.ggml.unknown_token_id; one of them is needed",
@@ -244,8 +246,11 @@ enum status bpe_encode(const struct bpe *bpe, struct merging *merging, struct sl
     struct merging_symbol *symbols = merging->symbols;
     uint32_t n = (uint32_t)word.len;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t id = bpe->byte_ids[(uint8_t)word.bytes[i]];
-        ASSERT(id != MERGING_NONE); /* words are UTF-8 */
+        uint8_t byte = (uint8_t)word.bytes[i];
+        uint32_t id = bpe->byte_ids[byte];
+        if (id == MERGING_NONE)
+            return why_set(ret_why, STATUS_BAD_REQUEST, "prompt",
+                           "prompt: this vocabulary has no token for byte 0x%02x", byte);
         symbols[i] = (struct merging_symbol){.id = id, .start = i};
     }
     merging_run(merging, n, rank_of_pair, bpe);

@@ -155,6 +155,24 @@ START_TEST(a_missing_byte_is_the_unknown_token)
 }
 END_TEST
 
+START_TEST(a_control_byte_without_a_token_is_refused_in_a_text)
+{
+    vocabulary_file_init(&file);
+    vocabulary_file_set(file.tokens[0x04], "zzz");
+    struct made m = make();
+    struct merging merging = {0};
+    struct token_ids ids;
+    struct why why;
+    token_ids_init(&ids, 10);
+    ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){"a", 1}, &ids, &why), OK);
+    ck_assert_int_eq(bpe_encode(m.bpe, &merging, (struct slice){"a\x04", 2}, &ids, &why), STATUS_BAD_REQUEST);
+    ck_assert_str_eq(why.text, "prompt: this vocabulary has no token for byte 0x04");
+    token_ids_release(&ids);
+    merging_release(&merging);
+    unmake(&m);
+}
+END_TEST
+
 START_TEST(the_longest_word_and_one_byte_more)
 {
     vocabulary_file_init(&file);
@@ -202,6 +220,7 @@ int main(void)
     TCase *tcase = tcase_create("bpe");
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, a_missing_byte_is_the_unknown_token);
+    tcase_add_test(tcase, a_control_byte_without_a_token_is_refused_in_a_text);
     tcase_add_test(tcase, the_longest_word_and_one_byte_more);
     tcase_add_test(tcase, no_memory_is_told);
     tcase_add_loop_test(tcase, agrees_with_the_definition, 0, 30);
