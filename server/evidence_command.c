@@ -94,7 +94,7 @@ static void find_source(struct evidence_ladder *l)
         evidence_find(l, EVIDENCE_SOURCE, EVIDENCE_UNPROVEN, "",
                       "%s or a part of it is not as commit %.12s has it", s->file, evidence_commit);
     else
-        evidence_find(l, EVIDENCE_SOURCE, EVIDENCE_PROVEN, "evidence",
+        evidence_find(l, EVIDENCE_SOURCE, EVIDENCE_PROVEN, "e2e_commands",
                       "%s and %u parts, hashed while building commit %.12s", s->file, s->n_parts,
                       evidence_commit);
 }

@@ -226,7 +226,7 @@ static enum status compare(struct world *w, const struct kernels *kernels,
     TRY(run_grouped(w, &scalar, w->other, &scalar_calls, ret_why));
     bool as_scalar = memcmp(w->grouped, w->other, w->out_bytes) == 0;
     double error = greatest_difference(w);
-    bool is_near = error <= (w->type == KV_I8 ? 0.05 : 1e-5);
+    bool is_near = error <= (w->type == KV_I8 ? 0.02 : 1e-5);
     if (!(as_owner_map && as_repeat && as_scalar && is_near) && audit->failed_case[0] == '\0')
         snprintf(audit->failed_case, sizeof audit->failed_case, "%s", w->spec->name);
     audit->same_as_owner_map &= as_owner_map;
