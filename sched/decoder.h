@@ -40,6 +40,9 @@ struct decoder_batch {
     uint32_t n_sequences;
     const uint32_t *ids;                        /* [n_rows] */
     const struct attention_sequence *sequences; /* [n_groups][n_sequences] */
+    /* [n_sequences]: how many of its last rows may be asked for logits, since the last layer is
+     * worked through for those alone; NULL: all. */
+    const uint32_t *n_asked;
 };
 
 /* Bytes of one page (64 tokens of one head of one layer) of a group. */
@@ -54,7 +57,7 @@ void decoder_free(struct decoder **decoder);
 
 /* Runs the layers. STALE_PLAN if plan and pages differ in architecture or generation. */
 enum status decoder_step(struct decoder *decoder, const struct decoder_batch *batch) MUST_USE;
-/* Logits of rows[n] of the last step, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the
+/* Logits of rows[n] of the last step that may be asked for, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the
  * decoder until the next call. */
 const float *decoder_logits(struct decoder *decoder, const uint32_t *rows, uint32_t n);
 /* Copies the first n_tokens of one page to another, in every layer and head of a group. */

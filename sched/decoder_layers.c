@@ -24,7 +24,8 @@ static bool is_same_plan(const struct graph_layer *a, const struct graph_layer *
            memcmp(a->query_to_v_head, b->query_to_v_head, map_bytes) == 0;
 }
 
-static enum status make_plan(struct decoder *d, uint32_t layer, struct why *ret_why)
+static enum status make_plan(const struct decoder *d, uint32_t layer, struct layer_plan *plan,
+                             struct why *ret_why)
 {
     const struct graph_layer *l = &d->model->graph->layers[layer];
     struct attention_shape shape = {
@@ -44,11 +45,9 @@ static enum status make_plan(struct decoder *d, uint32_t layer, struct why *ret_
     };
     memcpy(shape.architecture_hash, d->model->manifest->architecture_hash, SHA256_BYTES);
     memcpy(shape.cache_generation, d->memory.generation, SHA256_BYTES);
-    struct layer_plan *plan = &d->plans[d->n_plans];
     TRY(attention_plan_new(&shape, &d->kernels->attention, &plan->attention, ret_why));
     plan->group = l->cache_group;
     plan->layer = layer;
-    d->n_plans++;
     return OK;
 }
 
@@ -58,8 +57,10 @@ static enum status find_plan(struct decoder *d, uint32_t layer, struct why *ret_
     uint32_t i = 0;
     while (i < d->n_plans && !is_same_plan(&layers[layer], &layers[d->plans[i].layer]))
         i++;
-    if (i == d->n_plans)
-        TRY(make_plan(d, layer, ret_why));
+    if (i == d->n_plans) {
+        TRY(make_plan(d, layer, &d->plans[i], ret_why));
+        d->n_plans++;
+    }
     d->layers[layer].plan = d->plans[i].attention;
     return OK;
 }
@@ -139,13 +140,14 @@ enum status decoder_layers_init(struct decoder *d, struct why *ret_why)
         if (find_rope(d, i) != OK)
             return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the decoder's rotations");
     }
-    return OK;
+    return make_plan(d, n - 1, &d->asked_plan, ret_why);
 }
 
 void decoder_layers_release(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->n_plans; i++)
         attention_plan_free(&d->plans[i].attention);
+    attention_plan_free(&d->asked_plan.attention);
     for (uint32_t i = 0; i < d->n_ropes; i++) {
         mem_free(d->ropes[i].frequency);
         mem_free(d->ropes[i].cosine);

@@ -1,5 +1,5 @@
 /* decoder_priv.h: the decoder's insides, for the decoder*.c files only: decoder.c (life and
- * buffers), decoder_layers.c (what layers share: plans, rotations, memory), decoder_step.c (the
+ * buffers), decoder_layers.c (what layers share: plans, rotations, memory), decoder_asked.c (which rows the last layer is for), decoder_step.c (the
  * step). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_PRIV_H
@@ -41,6 +41,19 @@ struct decoder_layer {
     struct kv_layer memory;
 };
 
+struct span {
+    uint32_t first, end;
+};
+
+enum { ROW_RUNS_MAX = 8 };
+
+/* Rows of a step, in rising order. */
+struct row_set {
+    bool is_alone; /* the step's only row: every worker carries it for itself */
+    uint32_t n_runs;
+    struct span runs[ROW_RUNS_MAX];
+};
+
 /* The widest of any layer, in floats. */
 struct decoder_widths {
     uint32_t q, k, v, attended;
@@ -56,7 +69,8 @@ struct decoder {
 
     struct decoder_layer *layers; /* [n_layers] */
     uint32_t n_plans;
-    struct layer_plan *plans; /* [n_layers] at most */
+    struct layer_plan *plans;     /* [n_layers] at most */
+    struct layer_plan asked_plan; /* the last layer's, where not every row is asked for */
     uint32_t n_ropes;
     struct rope_table *ropes; /* [n_layers] at most */
 
@@ -79,8 +93,12 @@ struct decoder {
     float *own_values;   /* [threads][hidden] */
     float *own_residual; /* [threads][hidden] */
 
-    uint32_t *row_sequence; /* [rows]: index into the batch's sequences */
+    uint32_t *row_sequence;                     /* [rows]: index into the batch's sequences */
+    struct attention_sequence *asked_sequences; /* [sequences_max] */
     const struct decoder_batch *batch;
+    struct row_set all;   /* rows of the step */
+    struct row_set asked; /* those that the last layer is worked through for */
+    bool is_asked_for_all;
     const uint32_t *logit_rows;
     uint32_t n_logit_rows;
     enum status attention_status; /* written by worker 0 */
@@ -94,6 +112,9 @@ struct buffer_row {
 };
 /* Takes them all; NO_MEMORY leaves those taken to whoever owns the pointers. */
 enum status decoder_take_buffers(const struct buffer_row *rows, size_t n) MUST_USE;
+
+/* Settles which rows of the batch go through the last layer, and schedules its attention. */
+void decoder_ask(struct decoder *decoder);
 
 /* Makes the plans, rotations and memory of every layer. */
 enum status decoder_layers_init(struct decoder *decoder, struct why *ret_why) MUST_USE;

@@ -23,10 +23,6 @@
 
 #include "kernels/elementary.h"
 
-struct span {
-    uint32_t first, end;
-};
-
 static struct span share(const struct decoder *d, uint32_t n, uint32_t grain, uint32_t tid)
 {
     struct span s;
@@ -67,9 +63,19 @@ static void act_rows_quantise(const struct decoder *d, const struct act_rows *ac
 }
 
 static void product(const struct decoder *d, const struct packed_matrix *m,
-                    const struct activations *x, uint32_t n_rows, struct span panels, float *out)
+                    const struct activations *x, const struct row_set *rows, struct span panels,
+                    float *out)
 {
-    d->kernels->matmul[m->type](m, x, 0, n_rows, panels.first, panels.end, out, m->n_rows);
+    for (uint32_t i = 0; i < rows->n_runs; i++)
+        d->kernels->matmul[m->type](m, x, rows->runs[i].first, rows->runs[i].end, panels.first,
+                                    panels.end, out, m->n_rows);
+}
+
+/* A worker's part of one run of rows. */
+static struct span share_run(const struct decoder *d, const struct span *run, uint32_t tid)
+{
+    struct span s = share(d, run->end - run->first, 1, tid);
+    return (struct span){run->first + s.first, run->first + s.end};
 }
 
 /* ---- the rows on their way into a product ---- */
@@ -109,23 +115,25 @@ static const float *enter_row(const struct decoder *d, const struct entry *e, si
     return values;
 }
 
-/* Takes n rows into a block. Ends at a barrier unless there is one row, which every worker takes
- * in for itself: e->residual is then its own. */
+/* Takes rows into a block. Ends at a barrier unless there is one row alone, which every worker
+ * takes in for itself: e->residual is then its own. */
 static struct activations enter(struct decoder *d, uint32_t tid, const struct entry *e,
-                                uint32_t n_rows)
+                                const struct row_set *rows)
 {
     uint32_t hidden = d->model->graph->hidden;
-    if (n_rows == 1) {
+    if (rows->is_alone) {
         struct act_rows act = act_of_width(d->own_act[tid], hidden);
         const float *values = enter_row(d, e, 0, d->own_values + (size_t)tid * hidden);
         act_rows_quantise(d, &act, values, 0, 0, hidden);
         return act_view(&act, values);
     }
-    struct span rows = share(d, n_rows, 1, tid);
-    for (uint32_t r = rows.first; r < rows.end; r++) {
-        size_t at = (size_t)r * hidden;
-        const float *values = enter_row(d, e, at, d->normed + at);
-        act_rows_quantise(d, &d->hidden_act, values - at, r, 0, hidden);
+    for (uint32_t i = 0; i < rows->n_runs; i++) {
+        struct span part = share_run(d, &rows->runs[i], tid);
+        for (uint32_t r = part.first; r < part.end; r++) {
+            size_t at = (size_t)r * hidden;
+            const float *values = enter_row(d, e, at, d->normed + at);
+            act_rows_quantise(d, &d->hidden_act, values - at, r, 0, hidden);
+        }
     }
     workers_barrier(d->workers);
     return act_view(&d->hidden_act, e->pre == NULL ? e->residual : d->normed);
@@ -134,23 +142,25 @@ static struct activations enter(struct decoder *d, uint32_t tid, const struct en
 /* Where a worker adds up the rows of this step. */
 static float *residual_of(const struct decoder *d, uint32_t tid)
 {
-    bool is_alone = d->batch->n_rows == 1 && tid > 0;
-    return is_alone ? d->own_residual + (size_t)tid * d->model->graph->hidden : d->residual;
+    return d->all.is_alone && tid > 0 ? d->own_residual + (size_t)tid * d->model->graph->hidden
+                                      : d->residual;
 }
 
 /* What attention gave goes in as it is. */
-static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_t columns)
+static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_t columns,
+                                        const struct row_set *rows)
 {
-    uint32_t n_rows = d->batch->n_rows;
-    if (n_rows == 1) {
+    if (rows->is_alone) {
         struct act_rows act = act_of_width(d->own_act[tid], columns);
         act_rows_quantise(d, &act, d->attended, 0, 0, columns);
         return act_view(&act, d->attended);
     }
     struct act_rows act = act_of_width(d->attended_act, columns);
-    struct span rows = share(d, n_rows, 1, tid);
-    for (uint32_t r = rows.first; r < rows.end; r++)
-        act_rows_quantise(d, &act, d->attended, r, 0, columns);
+    for (uint32_t i = 0; i < rows->n_runs; i++) {
+        struct span part = share_run(d, &rows->runs[i], tid);
+        for (uint32_t r = part.first; r < part.end; r++)
+            act_rows_quantise(d, &act, d->attended, r, 0, columns);
+    }
     workers_barrier(d->workers);
     return act_view(&act, d->attended);
 }
@@ -159,25 +169,27 @@ static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_
 
 /* out = x W^T + bias, for a worker's own outputs. */
 static void project(const struct decoder *d, uint32_t tid, const struct packed_matrix *m,
-                    const float *bias, const struct activations *x, float *out)
+                    const float *bias, const struct activations *x, const struct row_set *rows,
+                    float *out)
 {
-    uint32_t n = d->batch->n_rows;
     struct span panels = panel_share(d, m, tid);
-    product(d, m, x, n, panels, out);
-    if (bias == NULL)
-        return;
     struct span columns = panel_columns(m, panels);
-    for (uint32_t r = 0; columns.first < columns.end && r < n; r++)
-        d->kernels->vector.add(out + (size_t)r * m->n_rows + columns.first, bias + columns.first,
-                               columns.end - columns.first);
+    product(d, m, x, rows, panels, out);
+    if (bias == NULL || columns.first == columns.end)
+        return;
+    for (uint32_t i = 0; i < rows->n_runs; i++)
+        for (uint32_t r = rows->runs[i].first; r < rows->runs[i].end; r++)
+            d->kernels->vector.add(out + (size_t)r * m->n_rows + columns.first,
+                                   bias + columns.first, columns.end - columns.first);
 }
 
+/* K and V of every row, Q of those that go on. */
 static void project_qkv(struct decoder *d, uint32_t tid, const struct layer_weights *w,
-                        const struct activations *x)
+                        const struct activations *x, const struct row_set *rows)
 {
-    project(d, tid, &w->q, w->q_bias, x, d->q);
-    project(d, tid, &w->k, w->k_bias, x, d->k);
-    project(d, tid, &w->v, w->v_bias, x, d->v);
+    project(d, tid, &w->q, w->q_bias, x, rows, d->q);
+    project(d, tid, &w->k, w->k_bias, x, &d->all, d->k);
+    project(d, tid, &w->v, w->v_bias, x, &d->all, d->v);
     workers_barrier(d->workers);
 }
 
@@ -248,41 +260,45 @@ static void rotate_and_store(struct decoder *d, uint32_t tid, uint32_t l)
 
 static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
 {
-    const struct decoder_layer *layer = &d->layers[l];
+    bool is_last = l + 1 == d->model->graph->n_layers;
+    const struct attention_plan *plan =
+        is_last && !d->is_asked_for_all ? d->asked_plan.attention : d->layers[l].plan;
     enum status s =
-        attention_run(layer->plan, tid, &layer->memory, d->model->manifest->architecture_hash,
+        attention_run(plan, tid, &d->layers[l].memory, d->model->manifest->architecture_hash,
                       d->memory.generation, d->q, d->attended);
     if (s != OK) /* on every worker alike */
         return s;
     workers_barrier(d->workers);
-    attention_merge(layer->plan, tid, d->attended);
+    attention_merge(plan, tid, d->attended);
     workers_barrier(d->workers);
     return OK;
 }
 
 /* What a block gives, each worker its own outputs. */
 static void leave(struct decoder *d, uint32_t tid, const struct packed_matrix *m,
-                  const struct activations *x)
+                  const struct activations *x, const struct row_set *rows)
 {
-    product(d, m, x, d->batch->n_rows, panel_share(d, m, tid), d->product);
+    product(d, m, x, rows, panel_share(d, m, tid), d->product);
     workers_barrier(d->workers);
 }
 
 /* A worker quantises the outputs it made itself: blocks of activations are as wide as a panel. */
 static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weights *w,
-                        const struct activations *x)
+                        const struct activations *x, const struct row_set *rows)
 {
     const struct vector_kernels *v = &d->kernels->vector;
-    uint32_t n = d->batch->n_rows, ffn = d->model->graph->ffn;
     silu_mul_fn *gate = d->model->graph->gate == GATE_GELU ? v->gelu_mul : v->silu_mul;
     struct span panels = panel_share(d, &w->gate, tid);
     struct span columns = panel_columns(&w->gate, panels);
-    product(d, &w->gate, x, n, panels, d->gate);
-    product(d, &w->up, x, n, panels, d->up);
-    for (uint32_t r = 0; columns.first < columns.end && r < n; r++) {
-        size_t at = (size_t)r * ffn + columns.first;
-        gate(d->gate + at, d->up + at, columns.end - columns.first, d->gate + at);
-        act_rows_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
+    uint32_t n = columns.end - columns.first;
+    product(d, &w->gate, x, rows, panels, d->gate);
+    product(d, &w->up, x, rows, panels, d->up);
+    for (uint32_t i = 0; n > 0 && i < rows->n_runs; i++) {
+        for (uint32_t r = rows->runs[i].first; r < rows->runs[i].end; r++) {
+            size_t at = (size_t)r * d->model->graph->ffn + columns.first;
+            gate(d->gate + at, d->up + at, n, d->gate + at);
+            act_rows_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
+        }
     }
     workers_barrier(d->workers);
 }
@@ -326,26 +342,29 @@ static void embed_rows(struct decoder *d, uint32_t tid)
     }
 }
 
-/* One layer, from a pending product (e) to a pending product. */
+/* One layer, from a pending product (e) to a pending product. In the last one only the rows that
+ * are asked for go on once K and V are stored. */
 static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct entry *e)
 {
-    const struct graph_layer *gl = &d->model->graph->layers[l];
+    const struct graph *g = d->model->graph;
     const struct layer_weights *w = &d->model->layers[l];
-    uint32_t n = d->batch->n_rows;
+    const struct row_set *rows = l + 1 == g->n_layers ? &d->asked : &d->all;
     e->pre = w->attn_norm;
-    struct activations x = enter(d, tid, e, n);
-    project_qkv(d, tid, w, &x);
+    struct activations x = enter(d, tid, e, &d->all);
+    project_qkv(d, tid, w, &x, rows);
     rotate_and_store(d, tid, l);
+    if (rows->n_runs == 0)
+        return OK;
     TRY(attend(d, tid, l));
-    x = attended_rows(d, tid, gl->n_query_heads * gl->d_v);
-    leave(d, tid, &w->output, &x);
+    x = attended_rows(d, tid, g->layers[l].n_query_heads * g->layers[l].d_v, rows);
+    leave(d, tid, &w->output, &x, rows);
     e->product = d->product;
     e->post = w->post_attn_norm;
     e->pre = w->ffn_norm;
-    x = enter(d, tid, e, n);
-    gate_and_up(d, tid, w, &x);
+    x = enter(d, tid, e, rows);
+    gate_and_up(d, tid, w, &x, rows);
     x = act_view(&d->ffn_act, d->gate);
-    leave(d, tid, &w->down, &x);
+    leave(d, tid, &w->down, &x, rows);
     e->post = w->post_ffn_norm;
     return OK;
 }
@@ -354,11 +373,13 @@ static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct
 static void finish_rows(struct decoder *d, uint32_t tid, struct entry *e)
 {
     uint32_t hidden = d->model->graph->hidden;
-    struct span rows = share(d, d->batch->n_rows, 1, tid);
     e->pre = NULL;
     e->residual = d->residual;
-    for (uint32_t r = rows.first; r < rows.end; r++)
-        (void)enter_row(d, e, (size_t)r * hidden, d->normed + (size_t)r * hidden);
+    for (uint32_t i = 0; i < d->asked.n_runs; i++) {
+        struct span part = share_run(d, &d->asked.runs[i], tid);
+        for (uint32_t r = part.first; r < part.end; r++)
+            (void)enter_row(d, e, (size_t)r * hidden, d->normed + (size_t)r * hidden);
+    }
 }
 
 static void step_share(void *arg, uint32_t tid)
@@ -388,6 +409,9 @@ enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
     }
     d->batch = batch;
     d->attention_status = OK;
+    d->all =
+        (struct row_set){.is_alone = batch->n_rows == 1, .n_runs = 1, .runs = {{0, batch->n_rows}}};
+    decoder_ask(d);
     for (uint32_t i = 0; i < d->n_plans; i++)
         attention_schedule(d->plans[i].attention,
                            batch->sequences + (size_t)d->plans[i].group * batch->n_sequences,
@@ -409,8 +433,10 @@ static void logits_share(void *arg, uint32_t tid)
     struct decoder *d = arg;
     const struct packed_matrix *m = &d->model->output;
     struct entry e = {.residual = d->product, .pre = d->model->output_norm};
-    struct activations x = enter(d, tid, &e, d->n_logit_rows);
-    product(d, m, &x, d->n_logit_rows, panel_share(d, m, tid), d->logits);
+    struct row_set rows = {
+        .is_alone = d->n_logit_rows == 1, .n_runs = 1, .runs = {{0, d->n_logit_rows}}};
+    struct activations x = enter(d, tid, &e, &rows);
+    product(d, m, &x, &rows, panel_share(d, m, tid), d->logits);
 }
 
 const float *decoder_logits(struct decoder *d, const uint32_t *rows, uint32_t n)

@@ -30,14 +30,15 @@ static enum status take_arrays(struct scheduler *s)
     s->sequences = mem_zalloc((size_t)s->limits.running_max * cache_groups(s->parts.cache),
                               sizeof *s->sequences);
     s->row_ids = mem_zalloc(rows, sizeof *s->row_ids);
+    s->n_asked = mem_zalloc(s->limits.running_max, sizeof *s->n_asked);
     s->wanted = mem_zalloc(rows, sizeof *s->wanted);
     s->logit_rows = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->logit_rows);
     s->outputs = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->outputs);
     s->output_status = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->output_status);
     s->stop_ids = mem_zalloc(s->limits.n_stop_ids, sizeof *s->stop_ids);
     s->samplers = mem_zalloc(s->n_threads, sizeof *s->samplers);
-    bool all = s->running && s->sequences && s->row_ids && s->wanted && s->logit_rows &&
-               s->outputs && s->output_status && s->stop_ids && s->samplers;
+    bool all = s->running && s->sequences && s->row_ids && s->n_asked && s->wanted &&
+               s->logit_rows && s->outputs && s->output_status && s->stop_ids && s->samplers;
     if (!all)
         return STATUS_NO_MEMORY;
     for (uint32_t t = 0; t < s->n_threads; t++)
@@ -96,8 +97,8 @@ void scheduler_free(struct scheduler **scheduler)
     scheduler_cancel_all(s);
     for (uint32_t t = 0; s->samplers != NULL && t < s->n_threads; t++)
         sampler_free(&s->samplers[t]);
-    void *const arrays[] = {s->running, s->sequences, s->row_ids,  s->wanted,       s->logit_rows,
-                            s->outputs, s->stop_ids,  s->samplers, s->output_status};
+    void *const arrays[] = {s->running, s->sequences, s->row_ids,  s->wanted,        s->logit_rows,
+                            s->outputs, s->stop_ids,  s->samplers, s->output_status, s->n_asked};
     for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
         mem_free(arrays[i]);
     mem_free(s);
@@ -259,7 +260,8 @@ bool scheduler_step(struct scheduler *s, uint64_t now_ns)
     struct decoder_batch batch = {.n_rows = s->n_rows,
                                   .n_sequences = s->n_sequences,
                                   .ids = s->row_ids,
-                                  .sequences = s->sequences};
+                                  .sequences = s->sequences,
+                                  .n_asked = s->n_asked};
     enum status status = decoder_step(s->parts.decoder, &batch);
     scheduler_commit(s, status == OK);
     for (uint32_t i = 0; i < s->n_running; i++)

@@ -157,7 +157,7 @@ static void add_rows(struct scheduler *s, struct running *run, uint32_t n)
     run->row_first = s->n_rows;
     run->first_position = sequence_length(r->sequence);
     memcpy(s->row_ids + s->n_rows, r->ids + run->first_position, n * sizeof *s->row_ids);
-    s->n_sequences++;
+    s->n_asked[s->n_sequences++] = scheduler_rows_asked(run);
     s->n_rows += n;
 }
 

@@ -23,22 +23,37 @@ static uint32_t outputs_so_far(const struct request *r)
     return atomic_load_explicit(&r->n_pushed, memory_order_relaxed);
 }
 
+/* True if row i's logits are wanted. Scored: outputs so far; prompt tokens come first, each an
+ * output. */
+static bool is_wanted(const struct running *run, uint32_t i, uint32_t scored, bool *ret_is_prompt)
+{
+    const struct request *r = run->request;
+    uint32_t token = run->first_position + i + 1;
+    *ret_is_prompt = token < r->n_ids && r->prompt_logprobs && token >= scored;
+    return *ret_is_prompt || (token == request_n_tokens(r) && r->n_generated < r->max_tokens);
+}
+
 static void want_rows(struct scheduler *s, uint32_t index)
 {
     const struct running *run = &s->running[index];
-    const struct request *r = run->request;
-    uint32_t known = request_n_tokens(r);
-    uint32_t scored = outputs_so_far(r); /* prompt tokens come first, each an output */
+    uint32_t scored = outputs_so_far(run->request);
     for (uint32_t i = 0; i < run->n_rows; i++) {
-        uint32_t token = run->first_position + i + 1;
-        bool is_prompt = token < r->n_ids && r->prompt_logprobs && token >= scored;
-        bool is_next = token == known && r->n_generated < r->max_tokens;
-        if (is_prompt || is_next)
+        bool is_prompt;
+        if (is_wanted(run, i, scored, &is_prompt))
             s->wanted[s->n_wanted++] = (struct wanted_row){.row = run->row_first + i,
                                                            .running = index,
-                                                           .token = token,
+                                                           .token = run->first_position + i + 1,
                                                            .is_prompt = is_prompt};
     }
+}
+
+uint32_t scheduler_rows_asked(const struct running *run)
+{
+    uint32_t scored = outputs_so_far(run->request), i = 0;
+    bool is_prompt;
+    while (i < run->n_rows && !is_wanted(run, i, scored, &is_prompt))
+        i++;
+    return run->n_rows - i;
 }
 
 /* ---- logits to outputs, on the workers ---- */

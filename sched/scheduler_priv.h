@@ -44,6 +44,7 @@ struct scheduler {
 
     uint32_t *row_ids;                    /* [rows_max] */
     struct attention_sequence *sequences; /* [groups][n_sequences], room for running_max */
+    uint32_t *n_asked;                    /* [running_max]: see struct decoder_batch */
     struct wanted_row *wanted;            /* [rows_max] */
     uint32_t *logit_rows;                 /* [SCHEDULER_LOGIT_ROWS] */
     struct token_output *outputs;         /* [SCHEDULER_LOGIT_ROWS] */
@@ -66,6 +67,10 @@ void scheduler_remove_running(struct scheduler *s, uint32_t index);
 /* Counts a request in (1) or out (-1) of the waiting list. */
 void scheduler_count_waiting(struct scheduler *s, const struct request *request, int sign);
 void scheduler_wait(struct scheduler *s, struct request *request, bool is_preempted);
+
+/* scheduler_emit.c */
+/* How many of its last rows of this step may give an output. */
+uint32_t scheduler_rows_asked(const struct running *run);
 
 /* scheduler_batch.c */
 void scheduler_admit(struct scheduler *s);

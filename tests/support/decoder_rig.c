@@ -71,8 +71,12 @@ void decoder_rig_step(struct decoder_rig *rig, const uint32_t *ids, uint32_t fir
                                                    .first_position = first,
                                                    .n_rows = n};
     }
-    struct decoder_batch batch = {
-        .n_rows = n, .n_sequences = 1, .ids = ids + first, .sequences = sequences};
+    static const uint32_t one = 1;
+    struct decoder_batch batch = {.n_rows = n,
+                                  .n_sequences = 1,
+                                  .ids = ids + first,
+                                  .sequences = sequences,
+                                  .n_asked = rig->asks_last_only ? &one : NULL};
     ck_assert_int_eq(decoder_step(rig->decoder, &batch), OK);
 }
 

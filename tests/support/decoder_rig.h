@@ -15,7 +15,7 @@ struct decoder_rig {
     size_t memory_bytes[GRAPH_CACHE_GROUPS_MAX];
     struct page_run runs[GRAPH_CACHE_GROUPS_MAX];
     uint32_t n_pages;
-    uint32_t logit_rows_max;
+    bool asks_last_only; /* a step says that only its last row's logits will be asked for */
 };
 
 /* Aborts the test on failure. isa NULL: the best. The file may be closed afterwards. */

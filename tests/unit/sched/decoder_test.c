@@ -160,6 +160,33 @@ START_TEST(chunks_threads_and_sets_change_no_bit)
 }
 END_TEST
 
+/* The last layer is worked through for the last row of each chunk alone. */
+START_TEST(rows_not_asked_for_change_no_bit)
+{
+    enum { FEW = 150, CHUNK = 37 };
+    char *bytes;
+    struct gguf *gguf = make_model(&shapes[_i].shape, GGML_F16, &bytes);
+    struct decoder_rig all, last;
+    uint32_t ids[FEW];
+    for (uint32_t i = 0; i < FEW; i++)
+        ids[i] = (i * 37 + i / 3) % 256;
+    decoder_rig_init(&all, gguf, KV_F16, NULL, 2, FEW);
+    decoder_rig_init(&last, gguf, KV_F16, NULL, 3, FEW);
+    last.asks_last_only = true;
+    for (uint32_t first = 0; first < FEW; first += CHUNK) {
+        uint32_t n = FEW - first < CHUNK ? FEW - first : CHUNK, row = n - 1;
+        decoder_rig_step(&all, ids, first, n);
+        decoder_rig_step(&last, ids, first, n);
+        ck_assert_mem_eq(decoder_logits(all.decoder, &row, 1),
+                         decoder_logits(last.decoder, &row, 1), 256 * sizeof(float));
+    }
+    decoder_rig_release(&all);
+    decoder_rig_release(&last);
+    gguf_free(&gguf);
+    mem_free(bytes);
+}
+END_TEST
+
 START_TEST(a_plan_for_other_pages_is_refused)
 {
     struct small_model shape = small_model_default();
@@ -195,6 +222,7 @@ int main(void)
     tcase_add_loop_test(tc, f16_weights_and_f16_pages, 0, n);
     tcase_add_loop_test(tc, bf16_weights_and_f16_pages, 0, 1);
     tcase_add_loop_test(tc, chunks_threads_and_sets_change_no_bit, 0, n);
+    tcase_add_loop_test(tc, rows_not_asked_for_change_no_bit, 0, n);
     tcase_add_test(tc, a_plan_for_other_pages_is_refused);
     suite_add_tcase(suite, tc);
     return suite_run(suite);

@@ -1,0 +1,67 @@
+/* decoder_asked.c: which rows the last layer is worked through for.
+ *
+ * WHY     Of a prompt's rows only the last one's logits are asked for, most often; what the others
+ *         leave behind is their K and V, so a layer's worth of work can be left out.
+ * HOW     Rows are independent of each other, so leaving some out changes no bit of the rest. The
+ *         rows that go on form a few runs, each a stretch of a product's rows; the last layer's
+ *         attention has a schedule of its own for them.
+ * THREAD  engine
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/decoder_priv.h"
+
+/* Joins the rows that are asked for into runs; false if those are all rows, or too many runs, each
+ * of which reads the last layer's weights again. */
+static bool find_asked(const struct decoder *d, struct row_set *ret_asked)
+{
+    const struct decoder_batch *b = d->batch;
+    uint32_t n_rows = 0;
+    *ret_asked = (struct row_set){0};
+    if (b->n_asked == NULL || b->n_rows == 1)
+        return false;
+    for (uint32_t i = 0; i < b->n_sequences; i++) {
+        const struct attention_sequence *s = &b->sequences[i];
+        uint32_t end = s->row_first + s->n_rows, first = end - b->n_asked[i];
+        ASSERT(b->n_asked[i] <= s->n_rows);
+        n_rows += end - first;
+        if (first == end)
+            continue;
+        struct span *last = &ret_asked->runs[ret_asked->n_runs - (ret_asked->n_runs > 0)];
+        if (ret_asked->n_runs > 0 && last->end == first) {
+            last->end = end;
+            continue;
+        }
+        if (ret_asked->n_runs == ROW_RUNS_MAX)
+            return false;
+        ret_asked->runs[ret_asked->n_runs++] = (struct span){first, end};
+    }
+    return n_rows < b->n_rows;
+}
+
+/* The last layer's attention, for the last rows of each sequence. */
+static void schedule_asked(struct decoder *d)
+{
+    const struct decoder_batch *b = d->batch;
+    const struct attention_sequence *from =
+        b->sequences + (size_t)d->asked_plan.group * b->n_sequences;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->n_sequences; i++) {
+        uint32_t skipped = from[i].n_rows - b->n_asked[i];
+        if (b->n_asked[i] == 0)
+            continue;
+        d->asked_sequences[n] = from[i];
+        d->asked_sequences[n].first_position += skipped;
+        d->asked_sequences[n].row_first += skipped;
+        d->asked_sequences[n++].n_rows -= skipped;
+    }
+    attention_schedule(d->asked_plan.attention, d->asked_sequences, n);
+}
+
+void decoder_ask(struct decoder *d)
+{
+    d->is_asked_for_all = !find_asked(d, &d->asked);
+    if (d->is_asked_for_all)
+        d->asked = d->all;
+    else
+        schedule_asked(d);
+}
