@@ -390,15 +390,32 @@ START_TEST(small_model_with_f16_weights)
 }
 END_TEST
 
-START_TEST(real_checkpoint)
+static void check_checkpoint(const char *path_from, uint32_t vocab, uint32_t n)
 {
-    const char *path = getenv("FOLDKV_TEST_MODEL");
-    ck_assert_msg(path != NULL, "FOLDKV_TEST_MODEL is not set");
+    const char *path = getenv(path_from);
+    ck_assert_msg(path != NULL, "%s is not set", path_from);
     struct gguf *gguf;
     struct why why = {0};
     ck_assert_msg(gguf_open(path, &gguf, &why) == OK, "%s", why.text);
-    check_schedules(gguf, 49152, best_isa(), "f16", count(50, 200));
+    check_schedules(gguf, vocab, best_isa(), "f16", n);
     gguf_free(&gguf);
+}
+
+START_TEST(real_checkpoint)
+{
+    check_checkpoint("FOLDKV_TEST_MODEL", 49152, count(50, 200));
+}
+END_TEST
+
+START_TEST(gemma_checkpoint)
+{
+    check_checkpoint("FOLDKV_TEST_GEMMA", 262144, count(8, 100));
+}
+END_TEST
+
+START_TEST(qwen_checkpoint)
+{
+    check_checkpoint("FOLDKV_TEST_QWEN", 151936, count(8, 100));
 }
 END_TEST
 
@@ -419,6 +436,8 @@ int main(void)
         {"maps", arrangement_maps},
         {"uneven", arrangement_uneven},
         {"gemma", arrangement_gemma},
+        {"gemma_checkpoint", gemma_checkpoint},
+        {"qwen_checkpoint", qwen_checkpoint},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) { /* the build runs them side by side by name */
         TCase *tc = tcase_create(cases[i].name);

@@ -92,18 +92,24 @@ static double log_probability(const float *z, uint32_t n, uint32_t peak, uint32_
 void decoder_rig_score(struct decoder_rig *rig, const uint32_t *ids, uint32_t n, uint32_t chunk,
                        double *ret_chosen, uint32_t *ret_top1)
 {
-    uint32_t vocab = rig->model->graph->vocab;
-    for (uint32_t first = 0; first < n; first += chunk) {
-        uint32_t rows = n - first < chunk ? n - first : chunk;
-        decoder_rig_step(rig, ids, first, rows);
-        for (uint32_t r = 0; r < rows; r++) {
-            uint32_t t = first + r, peak = 0;
-            const float *z = decoder_logits(rig->decoder, &r, 1);
-            for (uint32_t i = 1; i < vocab; i++)
-                peak = z[i] > z[peak] ? i : peak;
-            ret_top1[t] = peak;
-            if (t + 1 < n)
-                ret_chosen[t] = log_probability(z, vocab, peak, ids[t + 1]);
+    uint32_t vocab = rig->model->graph->vocab, rows[LOGIT_ROWS];
+    const float *z = NULL;
+    for (uint32_t t = 0; t < n; t++) {
+        uint32_t first = t / chunk * chunk, end = n - first < chunk ? n : first + chunk;
+        uint32_t r = (t - first) % LOGIT_ROWS, peak = 0;
+        if (t == first)
+            decoder_rig_step(rig, ids, first, end - first);
+        if (r == 0) { /* the logits of this row and those after it */
+            uint32_t n_rows = end - t < LOGIT_ROWS ? end - t : LOGIT_ROWS;
+            for (uint32_t i = 0; i < n_rows; i++)
+                rows[i] = t - first + i;
+            z = decoder_logits(rig->decoder, rows, n_rows);
         }
+        const float *row = z + (size_t)r * vocab;
+        for (uint32_t i = 1; i < vocab; i++)
+            peak = row[i] > row[peak] ? i : peak;
+        ret_top1[t] = peak;
+        if (t + 1 < n)
+            ret_chosen[t] = log_probability(row, vocab, peak, ids[t + 1]);
     }
 }
