@@ -338,7 +338,8 @@ static void check_arrangement(const struct arrangement *a)
     model.seed = usual.seed;
     model.head_type = usual.head_type;
     printf("%s\n", a->name);
-    check_model(&model, best_isa(), a->cache_type, count(150, 1500));
+    check_model(&model, best_isa(), a->cache_type, count(120, 1200));
+    check_model(&model, best_isa(), "int8", count(60, 600));
 }
 
 START_TEST(arrangement_qwen)

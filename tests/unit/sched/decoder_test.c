@@ -131,6 +131,13 @@ START_TEST(bf16_weights_and_f16_pages)
 }
 END_TEST
 
+/* The rounding of K and V to eight bits is the whole of the difference. */
+START_TEST(f16_weights_and_int8_pages)
+{
+    check_below(&shapes[_i], GGML_F16, KV_I8, 2e-2);
+}
+END_TEST
+
 /* Rows alone, in twos, in large chunks; one thread and three; scalar and vectors. */
 START_TEST(chunks_threads_and_sets_change_no_bit)
 {
@@ -221,6 +228,7 @@ int main(void)
     tcase_add_loop_test(tc, f32_weights_and_f32_pages, 0, n);
     tcase_add_loop_test(tc, f16_weights_and_f16_pages, 0, n);
     tcase_add_loop_test(tc, bf16_weights_and_f16_pages, 0, 1);
+    tcase_add_loop_test(tc, f16_weights_and_int8_pages, 0, n);
     tcase_add_loop_test(tc, chunks_threads_and_sets_change_no_bit, 0, n);
     tcase_add_loop_test(tc, rows_not_asked_for_change_no_bit, 0, n);
     tcase_add_test(tc, a_plan_for_other_pages_is_refused);
