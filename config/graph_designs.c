@@ -3,8 +3,8 @@
  * WHY     Such checkpoints may carry head counts and tensors that fit a grouped graph; read as one
  *         they would answer, wrongly.
  * HOW     A table of words. Each is looked for, as a whole word, in the architecture's name, in
- *         every key but the tokenizer's and the general ones, in the strings those keys hold and in
- *         every tensor's name.
+ *         every key of that architecture and of foldkv, in the short strings those keys hold and in
+ *         every tensor's name. What other keys say (a file name, a description) means nothing here.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph_priv.h"
@@ -111,14 +111,25 @@ static const char *reason_in_value(const struct gguf *gguf, struct slice key)
     return reason_in(value);
 }
 
+/* True for the architecture's key, for keys under the name it gives, and for foldkv's own. */
+static bool speaks_of_the_graph(struct slice key, struct slice architecture)
+{
+    static const char own[] = "general.architecture";
+    if (starts_with(key, "foldkv.") || (key.len == sizeof own - 1 && starts_with(key, own)))
+        return true;
+    return architecture.len > 0 && key.len > architecture.len &&
+           memcmp(key.bytes, architecture.bytes, architecture.len) == 0 &&
+           key.bytes[architecture.len] == '.';
+}
+
 enum status graph_designs_check(const struct gguf *gguf, struct why *ret_why)
 {
-    static const char architecture[] = "general.architecture";
+    struct slice architecture = {"", 0};
+    if (gguf_string(gguf, "general.architecture", &architecture, NULL) != OK)
+        architecture.len = 0; /* said by name when the architecture is looked for */
     for (size_t i = 0; i < gguf_key_count(gguf); i++) {
         struct slice key = gguf_key_at(gguf, i);
-        bool names_architecture =
-            key.len == sizeof architecture - 1 && starts_with(key, architecture);
-        if (!names_architecture && (starts_with(key, "general.") || starts_with(key, "tokenizer.")))
+        if (!speaks_of_the_graph(key, architecture))
             continue;
         const char *reason = reason_in(key);
         if (reason == NULL)

@@ -253,12 +253,24 @@ START_TEST(the_base_of_windowed_layers_may_be_given)
 }
 END_TEST
 
+/* A latent cache under its own name: the reason comes before the list of those served. */
+START_TEST(an_architecture_that_is_not_served_gets_the_reason)
+{
+    struct small_model m = small_of("deepseek2");
+    struct gguf_writer *w = small_model_writer(&m);
+    gguf_writer_u32(w, "deepseek2.attention.kv_lora_rank", 512);
+    struct opened_graph o = opened_graph_of(w);
+    says(&o, "key \"deepseek2.attention.kv_lora_rank\": speaks of MLA");
+    opened_graph_close(&o);
+}
+END_TEST
+
 /* What names another design: a key, a key's value or a tensor. */
 static const struct design {
     const char *key, *value, *tensor, *says;
 } designs[] = {
     {"llama.attention.kv_lora_rank", NULL, NULL, "speaks of MLA"},
-    {"deepseek2.attention.q_lora_rank", NULL, NULL, "speaks of MLA"},
+    {"llama.attention.q_lora_rank", NULL, NULL, "speaks of MLA"},
     {"llama.attention.key_length_mla", NULL, NULL, "speaks of MLA"},
     {"general.architecture", "plm-mla", NULL, "speaks of MLA"},
     {NULL, NULL, "blk.0.attn_kv_a_mqa.weight", "latent rows"},
@@ -295,13 +307,14 @@ START_TEST(another_design_is_never_read_as_groups)
 }
 END_TEST
 
-START_TEST(a_word_within_another_is_no_design)
+START_TEST(a_word_elsewhere_is_no_design)
 {
     struct small_model m = small_model_default();
     struct gguf_writer *w = small_model_writer(&m);
     gguf_writer_string(w, "general.description", "not MLA, not DGQA");
     gguf_writer_string(w, "tokenizer.ggml.pre", "mla");
-    gguf_writer_string(w, "clip.class", "clang mlab");
+    gguf_writer_string(w, "quantize.imatrix.file", "/data/cla/mla.dat");
+    gguf_writer_u32(w, "deepseek2.attention.q_lora_rank", 1); /* another's key says nothing */
     struct opened_graph o = opened_graph_of(w);
     ck_assert_msg(o.status == OK, "%s", o.why.text);
     opened_graph_close(&o);
@@ -347,8 +360,9 @@ int main(void)
     tcase_add_loop_test(tc, each_key_that_is_wrong_is_named, 0, (int)ARRAY_LEN(bad_keys));
     tcase_add_test(tc, a_windowed_graph_needs_its_window);
     tcase_add_test(tc, the_base_of_windowed_layers_may_be_given);
+    tcase_add_test(tc, an_architecture_that_is_not_served_gets_the_reason);
     tcase_add_loop_test(tc, another_design_is_never_read_as_groups, 0, (int)ARRAY_LEN(designs));
-    tcase_add_test(tc, a_word_within_another_is_no_design);
+    tcase_add_test(tc, a_word_elsewhere_is_no_design);
     tcase_add_test(tc, every_allocation_fails_once);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
