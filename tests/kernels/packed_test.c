@@ -2,6 +2,7 @@
  *
  * HOW     Rows are made in the file's layout and read by a second reader, written here from GGUF's own description; after
  *         packing in random pieces each row must come back as that reader sees it, bit for bit. What no row owns is zero.
+ *         Fixed random blocks must come back as GGUF's own reader has read them (tests/support/weight_blocks.py).
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
@@ -191,6 +192,63 @@ START_TEST(rows_come_back_as_the_file_has_them)
 }
 END_TEST
 
+enum { FIXTURE_COLUMNS = 256, FIXTURE_BYTES_MAX = FIXTURE_COLUMNS * 2 };
+
+struct fixture {
+    enum weight_type type;
+    uint8_t bytes[FIXTURE_BYTES_MAX];
+    uint32_t bits[FIXTURE_COLUMNS]; /* of the floats they stand for */
+};
+
+static const struct fixture fixtures[] = {
+/* clang-format off */
+#define BYTES(...) {__VA_ARGS__}
+#define FLOATS(...) {__VA_ARGS__}
+/* clang-format on */
+#define WEIGHT_BLOCKS(type, bytes, bits) {WEIGHT_##type, bytes, bits},
+#include "tests/data/weight-blocks.inc"
+#undef WEIGHT_BLOCKS
+#undef BYTES
+#undef FLOATS
+};
+
+/* The same row in each of the sixteen places of a panel. */
+START_TEST(blocks_are_read_as_the_formats_own_reader_reads_them)
+{
+    const struct fixture *f = &fixtures[_i];
+    struct packed_matrix m = {.type = f->type, .n_rows = PANEL_ROWS, .n_columns = FIXTURE_COLUMNS};
+    size_t row_bytes = weight_row_bytes(f->type, FIXTURE_COLUMNS);
+    ck_assert_uint_le(row_bytes, FIXTURE_BYTES_MAX);
+    m.panel_bytes = packed_panel_bytes(f->type, FIXTURE_COLUMNS);
+    char *source = guard_alloc(PANEL_ROWS * row_bytes);
+    char *packed = guard_alloc(m.panel_bytes);
+    for (uint32_t r = 0; r < PANEL_ROWS; r++)
+        memcpy(source + r * row_bytes, f->bytes, row_bytes);
+    packed_pack(f->type, source, PANEL_ROWS, FIXTURE_COLUMNS, 0, 1, packed);
+    m.panels = packed;
+    float row[FIXTURE_COLUMNS];
+    for (uint32_t r = 0; r < PANEL_ROWS; r++) {
+        packed_row(&m, r, row);
+        for (uint32_t c = 0; c < FIXTURE_COLUMNS; c++)
+            if (float_bits(row[c]) != f->bits[c])
+                ck_abort_msg("%s: row %u column %u is %a, not %a", weight_type_name(f->type), r, c,
+                             (double)row[c], (double)float_from_bits(f->bits[c]));
+    }
+    guard_free(source, PANEL_ROWS * row_bytes);
+    guard_free(packed, m.panel_bytes);
+}
+END_TEST
+
+START_TEST(every_quantised_type_has_fixed_blocks)
+{
+    uint32_t have = 0;
+    for (size_t i = 0; i < ARRAY_LEN(fixtures); i++)
+        have |= 1u << fixtures[i].type;
+    for (int i = 0; i < WEIGHT_TYPE_COUNT; i++)
+        ck_assert_int_eq(have >> i & 1u, weight_type_takes_quants((enum weight_type)i));
+}
+END_TEST
+
 START_TEST(types_are_those_of_the_file_format)
 {
     static const struct {
@@ -229,6 +287,9 @@ int main(void)
     TCase *c = tcase_create("packed");
     tcase_set_timeout(c, 30);
     tcase_add_test(c, types_are_those_of_the_file_format);
+    tcase_add_test(c, every_quantised_type_has_fixed_blocks);
+    tcase_add_loop_test(c, blocks_are_read_as_the_formats_own_reader_reads_them, 0,
+                        (int)ARRAY_LEN(fixtures));
     tcase_add_loop_test(c, rows_come_back_as_the_file_has_them, 0, WEIGHT_TYPE_COUNT);
     Suite *s = suite_create("packed");
     suite_add_tcase(s, c);
