@@ -32,6 +32,14 @@ static inline uint32_t quad_at(const char *p, uint32_t i)
     return quad;
 }
 
+/* Quads i and i + 1. */
+static inline uint64_t two_quads_at(const char *p, uint32_t i)
+{
+    uint64_t quads;
+    memcpy(&quads, p + (size_t)i * QUAD, sizeof quads);
+    return quads;
+}
+
 static inline void put_quad(char *plane, uint32_t r, uint32_t quad)
 {
     memcpy(plane + r * QUAD, &quad, QUAD);
@@ -86,10 +94,13 @@ QUANT_INLINE void pack_nibbles(const enum weight_type type, const char *low, uin
     }
     const char *from = type == WEIGHT_Q6_K ? low + g / 4 * 64 + g % 2 * 32 : low + g / 2 * 32;
     const uint32_t shift = type == WEIGHT_Q6_K ? g / 2 % 2 * 4 : g % 2 * 4;
-    for (uint32_t j = 0; j < 4; j++) {
-        uint32_t first = quad_at(from, j) >> shift & 0x0f0f0f0fu;
-        uint32_t second = quad_at(from, 4 + j) >> shift & 0x0f0f0f0fu;
-        put_quad(planes + j * QUANT_PLANE_BYTES, r, first | second << 4);
+#pragma GCC unroll 2
+    for (uint32_t j = 0; j < 4; j += 2) {
+        uint64_t first = two_quads_at(from, j) >> shift & 0x0f0f0f0f0f0f0f0fu;
+        uint64_t second = two_quads_at(from, 4 + j) >> shift & 0x0f0f0f0f0f0f0f0fu;
+        uint64_t both = first | second << 4;
+        put_quad(planes + j * QUANT_PLANE_BYTES, r, (uint32_t)both);
+        put_quad(planes + (j + 1) * QUANT_PLANE_BYTES, r, (uint32_t)(both >> 32));
     }
 }
 
@@ -98,21 +109,22 @@ QUANT_INLINE void pack_pairs(const char *from, uint32_t g, uint32_t r, char *pla
 {
     from += g / 4 * 32;
     const uint32_t shift = g % 4 * 2;
+#pragma GCC unroll 2
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t all = 0;
-        for (uint32_t k = 0; k < 4; k++)
-            all |= (quad_at(from, 4 * i + k) >> shift & 0x03030303u) << 2 * k;
-        put_quad(planes + i * QUANT_PLANE_BYTES, r, all);
+        uint64_t all = two_quads_at(from, 4 * i) >> shift & 0x0303030303030303u;
+        all |= (two_quads_at(from, 4 * i + 2) >> shift & 0x0303030303030303u) << 4;
+        put_quad(planes + i * QUANT_PLANE_BYTES, r, (uint32_t)(all | all >> 32 << 2));
     }
 }
 
 /* Single bits of group g to one plane: 32 bytes hold 256 columns, one bit each 32. */
 QUANT_INLINE void pack_bits(const char *from, uint32_t g, uint32_t r, char *plane)
 {
-    uint32_t all = 0;
-    for (uint32_t j = 0; j < 8; j++)
-        all |= (quad_at(from, j) >> g & 0x01010101u) << quant_bit(j);
-    put_quad(plane, r, all);
+    uint64_t all = 0; /* even quads in the low half, odd ones in the high */
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++)
+        all |= (two_quads_at(from, 2 * i) >> g & 0x0101010101010101u) << i;
+    put_quad(plane, r, (uint32_t)(all | all >> 32 << 4));
 }
 
 /* Bit 4j + e of a word to bit quant_bit(j) of byte e: two swaps of the bits of a bit's number. */
@@ -157,6 +169,7 @@ QUANT_INLINE void pack_block(const enum weight_type type, const char *source, ui
     char *scales = block + quant_halves_bytes(type);
     for (uint32_t k = 0; k < quant_scale_bytes(type); k++)
         scales[k * PANEL_ROWS + r] = s.scales[k];
+#pragma GCC unroll 8
     for (uint32_t g = 0; g < quant_groups(type); g++)
         pack_group(type, &s, g, r, block + quant_head_bytes(type) + g * quant_group_bytes(type));
 }

@@ -77,8 +77,11 @@ QUANT_INLINE void load_quads(const enum weight_type type, const char *group, __m
 {
     const enum quant_code code = quant_code(type);
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; j++)
+    for (int j = 0; j < 8; j++) {
         w[j] = code == CODE_BYTES ? load_plane(group, j) : _mm512_setzero_si512();
+        if (code == CODE_BYTES) /* in the order of their addresses: the last line asked for first cost one row 8 % */
+            __asm__ volatile("" : "+v"(w[j]));
+    }
     if (code == CODE_NIBBLES || code == CODE_NIBBLES_FIFTH || code == CODE_NIBBLES_PAIRS)
         load_nibbles(type, group, w);
     if (code == CODE_NIBBLES_FIFTH)
