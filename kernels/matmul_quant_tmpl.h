@@ -3,14 +3,15 @@
  * WHY     Weights come from memory and should come once; activation rows are met again for every panel and should stay in
  *         the second-level cache; sums should stay in registers.
  * HOW     Blocks of activation rows that fit that cache; in a block strip after strip of weights (one or two panels); in
- *         a strip tile after tile of rows. Up to ROWS_ONE rows take one panel at a time (then one tile is the whole strip),
- *         more take two, in nearly equal tiles of at most ROWS_TWO. The first tile of a strip reads the weights from memory
+ *         a strip tile after tile of rows. Up to ROWS_ONE rows (ROWS_TWO for the types that came later: the wider tiles are
+ *         no faster for them and as much again to compile) take one panel at a time (then one tile is the whole strip), more
+ *         take two, in nearly equal tiles of at most ROWS_TWO. The first tile of a strip reads the weights from memory
  *         and prefetches; the others find them in the cache. One row does nothing but wait for memory and prefetches into
  *         the first level. With several rows the activations are met again and again, and prefetches into the first level
  *         hold its few miss buffers against them (eight rows of Q8_0 took 1.6 times as long): they stop at the second.
  * ALWAYS  (1) A tile's shape changes no output's operations or their order: quant_tile is one text for all shapes.
  *
- * The includer defines QUANT_NAME(op), ROWS_ONE and ROWS_TWO (at most 12), and
+ * The includer defines QUANT_NAME(op), ROWS_ONE and ROWS_TWO (ROWS_TWO <= ROWS_ONE <= 12), and
  *     quant_tile(type, panels, rows, tile): all of the tile's outputs, by the order of sums in matmul.h. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_rows.h"
@@ -67,9 +68,16 @@ QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, 
 QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
                              const struct quant_tile *t);
 
+/* The most rows of a tile. */
+QUANT_INLINE uint32_t quant_rows_most(const enum weight_type type, const int panels)
+{
+    const bool is_wide = type == WEIGHT_Q4_0 || type == WEIGHT_Q4_1 || type == WEIGHT_Q8_0;
+    return panels == 1 && is_wide ? ROWS_ONE : ROWS_TWO;
+}
+
 #define QUANT_CASE(n)                                                                              \
     case n:                                                                                        \
-        if (n <= (panels == 1 ? ROWS_ONE : ROWS_TWO))                                              \
+        if (n <= quant_rows_most(type, panels))                                                    \
             quant_tile(type, panels, n, t);                                                        \
         break;
 
@@ -98,7 +106,7 @@ QUANT_INLINE void quant_tile_of(const enum weight_type type, const int panels, u
 QUANT_INLINE void quant_strip(const enum weight_type type, const int panels, uint32_t rows,
                               struct quant_tile t)
 {
-    const uint32_t most = panels == 1 ? ROWS_ONE : ROWS_TWO;
+    const uint32_t most = quant_rows_most(type, panels);
     uint32_t tiles = (rows + most - 1) / most;
     t.stream = true;
     for (uint32_t left = rows; left > 0; tiles--) {
@@ -123,7 +131,8 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
     size_t row_bytes =
         m->n_columns + scales * (sizeof *x->scale + sizeof *x->scaled_sum + sizeof *x->sum);
     uint32_t fit = (uint32_t)(QUANT_ROWS_BYTES_MAX / row_bytes);
-    uint32_t block = fit < ROWS_ONE ? ROWS_ONE : fit - fit % ROWS_TWO;
+    const uint32_t one = quant_rows_most(type, 1);
+    uint32_t block = fit < one ? one : fit - fit % ROWS_TWO;
     for (uint32_t r = row_first, rows; r < row_end; r += rows) {
         rows = row_end - r < block ? row_end - r : block;
         for (uint32_t p = panel_first, panels; p < panel_end; p += panels) {
@@ -141,7 +150,7 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
                 .out = out + r * out_stride + (size_t)p * PANEL_ROWS,
                 .out_stride = out_stride,
             };
-            panels = rows <= ROWS_ONE || panel_end - p < 2 ? 1 : 2;
+            panels = rows <= one || panel_end - p < 2 ? 1 : 2;
             if (panels == 2)
                 quant_strip(type, 2, rows, t);
             else
