@@ -16,8 +16,11 @@ const struct command commands[] = {
      evidence_command},
     {"bench", "bench attention|gemv|gemm|serve [flags]", "Measure kernels, or a running server.",
      bench_command},
-    {"help", "help [TOPIC]", "Explain a command, or: options, example, reference, metrics, errors.",
-     help_command},
+    {"rollout", "rollout plan [--plan FILE] [--json]",
+     "Check a rollout's plan, and print the smallest regression each step can see.",
+     rollout_command},
+    {"help", "help [TOPIC]",
+     "Explain a command, or: options, example, reference, metrics, errors, gates.", help_command},
 };
 const size_t command_count = ARRAY_LEN(commands);
 

@@ -22,6 +22,7 @@ int inspect_command(size_t n_words, char *const *words);
 int kernels_command(size_t n_words, char *const *words);
 int evidence_command(size_t n_words, char *const *words);
 int bench_command(size_t n_words, char *const *words);
+int rollout_command(size_t n_words, char *const *words);
 int help_command(size_t n_words, char *const *words);
 
 extern const struct command commands[];

@@ -3,6 +3,7 @@
 #include "server/command.h"
 
 #include "config/mem.h"
+#include "sched/gate.h"
 #include "server/metrics_text.h"
 
 static char *metrics_page(void)
@@ -37,6 +38,36 @@ static char *errors_page(void)
     return NULL;
 }
 
+static char *gates_page(void)
+{
+    struct byte_buffer text;
+    byte_buffer_init(&text, 1 << 16);
+    byte_buffer_text(&text,
+                     "# Gates\n\nMade from `sched/gate.def` and `sched/gate_threshold.def` by "
+                     "`foldkv help gates`; not edited by hand. What they are for is in "
+                     "[release.md](release.md).\n\n| gate | watches | compared with | rule | "
+                     "judged by | without data |\n|---|---|---|---|---|---|\n");
+    for (int i = 0; i < GATE_COUNT; i++)
+        byte_buffer_format(&text, "| `%s` | %s | %s | %s | %s | %s |\n", gate_rows[i].key,
+                           gate_rows[i].trigger, gate_rows[i].against, gate_rows[i].rule,
+                           gate_rows[i].judged == GATE_JUDGED_TEST ? "sequential test" : "bound",
+                           gate_rows[i].without == GATE_WITHOUT_FAIL ? "fail" : "pause");
+    byte_buffer_text(&text,
+                     "\n## Thresholds\n\nKeys of a plan file's `gates` object. ppm is millionths, "
+                     "ppb thousand-millionths.\n\n| gate | key | default | least | most | "
+                     "unit | meaning |\n|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < gate_threshold_count; i++) {
+        const struct gate_threshold_row *row = &gate_threshold_rows[i];
+        byte_buffer_format(&text, "| `%s` | `%s` | %u | %u | %u | %s | %s |\n", row->gate,
+                           row->name, row->value, row->least, row->most, row->unit, row->prose);
+    }
+    byte_buffer_append(&text, "", 1);
+    if (!text.failed)
+        return text.bytes;
+    byte_buffer_release(&text);
+    return NULL;
+}
+
 static char *options_page(void)
 {
     return options_help(NULL, 0);
@@ -47,7 +78,7 @@ static const struct topic {
     char *(*page)(void);
 } topics[] = {
     {"options", options_page}, {"example", options_example}, {"reference", options_reference},
-    {"metrics", metrics_page}, {"errors", errors_page},
+    {"metrics", metrics_page}, {"errors", errors_page},      {"gates", gates_page},
 };
 
 static int print_page(char *(*page)(void))
@@ -76,6 +107,7 @@ int help_command(size_t n_words, char *const *words)
         return command->run(1, help_flag);
     for (size_t i = 0; i < command_count; i++)
         printf("foldkv %-42s %s\n", commands[i].usage, commands[i].summary);
-    printf("\ntopics: serve inspect kernels evidence bench options example reference metrics errors\n");
+    printf("\ntopics: serve inspect kernels evidence bench options example reference metrics "
+           "errors gates\n");
     return COMMAND_DONE;
 }

@@ -78,6 +78,32 @@ class Commands(unittest.TestCase):
         self.assertIn("scalar", run.stdout)
         self.assertIn("matmul_q4_1", run.stdout)
 
+    def test_3_rollout_plan(self):
+        run = foldkv("rollout", "plan", "--json")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        found = json.loads(run.stdout)
+        self.assertEqual([step["weight_bp"] for step in found["plan"]["steps"]], [100, 500, 2500])
+        self.assertEqual(len(found["detects"]), 3)
+        for step in found["detects"]:
+            self.assertGreater(step["tpot_p99_ppm"], 1000000 + found["plan"]["gates"]["tpot_p99"]["eps_ppm"])
+            self.assertTrue(step["equal_passes_at_minimum"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(found["plan"], f)
+            again = json.loads(foldkv("rollout", "plan", "--plan", path, "--json").stdout)
+            self.assertEqual(again, found)
+            text = foldkv("rollout", "plan", "--plan", path).stdout
+            self.assertIn(found["plan_sha256"], text)
+            self.assertIn("tpot_p99", text)
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump({"steps": [{"weight_bp": 9999, "min_requests": 1000, "max_seconds": 60}]}, f)
+            self.refused(1, "rollout", "plan", "--plan", path, names=["steps[0].weight_bp", "9999", "9500"])
+        self.refused(1, "rollout", "plan", "--plan", "/nowhere/plan.json", names=["/nowhere/plan.json"])
+        self.refused(1, "rollout", "plan", "--error-ppm", "2000000", names=["error-ppm", "2000000"])
+        self.refused(2, "rollout")
+        self.refused(2, "rollout", "dance")
+
     def test_4_usage_is_exit_2(self):
         for arguments in (("no-such-command",), ("serve",), ("help", "no-such-topic"), ()):
             run = foldkv(*arguments)

@@ -7,7 +7,7 @@ import sys
 
 import tree
 
-PAGES = {"reference": "docs/options.md", "metrics": "docs/metrics.md", "errors": "docs/errors.md", "example": "deploy/foldkv.conf"}
+PAGES = {"reference": "docs/options.md", "metrics": "docs/metrics.md", "errors": "docs/errors.md", "gates": "docs/gates.md", "example": "deploy/foldkv.conf"}
 
 findings = []
 for topic, path in PAGES.items():
