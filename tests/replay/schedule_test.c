@@ -225,7 +225,8 @@ static uint32_t count(uint32_t usual, uint32_t full)
 {
     const char *is_long = getenv("FOLDKV_TEST_LONG");
     bool is_full = is_long != NULL && strcmp(is_long, "1") == 0;
-    return (is_full ? full : usual) / SANITIZED_SHARE;
+    uint32_t share = (is_full ? full : usual) / SANITIZED_SHARE;
+    return share > 2 ? share : 2;
 }
 
 static void check_model(const struct small_model *model, const char *isa, const char *cache_type,
@@ -391,6 +392,23 @@ START_TEST(small_model_with_f16_weights)
 }
 END_TEST
 
+/* The weight types that no arrangement and no checkpoint of the tests has, or too few schedules. */
+START_TEST(weight_types)
+{
+    static const uint32_t types[] = {2, 30, 6, 7, 10, 11, 12, 13, 14, 20, 23}; /* ggml's numbers */
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        struct small_model model = small_model_default();
+        model.hidden = model.ffn = 256;
+        model.heads = 4;
+        model.d_qk = model.d_v = 64;
+        model.type = types[i];
+        model.head_type = GGML_Q8_0;
+        printf("ggml type %u\n", types[i]);
+        check_model(&model, best_isa(), "f16", count(20, 200));
+    }
+}
+END_TEST
+
 static void check_checkpoint(const char *path_from, uint32_t vocab, uint32_t n)
 {
     const char *path = getenv(path_from);
@@ -437,6 +455,7 @@ int main(void)
         {"maps", arrangement_maps},
         {"uneven", arrangement_uneven},
         {"gemma", arrangement_gemma},
+        {"types", weight_types},
         {"gemma_checkpoint", gemma_checkpoint},
         {"qwen_checkpoint", qwen_checkpoint},
     };

@@ -36,19 +36,40 @@ static void put_half(char *at, double value)
     memcpy(at, &bits, sizeof bits);
 }
 
-/* One block of 32 random quants whose values have the standard deviation spread. */
+/* Where a type's block keeps its scale and, if it has one, the number that is taken away or added:
+ * that many times the scale, so that values lie round 0; and the deviation of evenly spread bits,
+ * in scales. */
+static const struct quant_block {
+    uint32_t type;
+    size_t scale_at, least_at; /* least_at 0: none */
+    double least, deviation;
+} quant_blocks[] = {
+    {GGML_Q4_0, 0, 0, 0.0, 4.61},   {GGML_Q4_1, 0, 2, -7.5, 4.61},
+    {GGML_Q5_0, 0, 0, 0.0, 9.23},   {GGML_Q5_1, 0, 2, -15.5, 9.23},
+    {GGML_Q8_0, 0, 0, 0.0, 73.9},   {GGML_Q2_K, 80, 82, 1.5, 12.0},
+    {GGML_Q3_K, 108, 0, 0.0, 42.0}, {GGML_Q4_K, 0, 2, 7.5, 250.0},
+    {GGML_Q5_K, 0, 2, 15.5, 500.0}, {GGML_Q6_K, 208, 0, 0.0, 1367.0},
+    {GGML_IQ4_NL, 0, 0, 0.0, 72.0}, {GGML_IQ4_XS, 0, 0, 0.0, 1332.0},
+};
+
+/* One block of random quants whose values have the standard deviation spread. */
 static void fill_quants(char *block, uint32_t type, double spread, uint64_t *noise)
 {
     const struct ggml_type *row = ggml_type_find(type);
-    double levels =
-        type == GGML_Q8_0 ? 73.9 : 4.61; /* deviation of the even spread over the quants */
-    double scale = spread / levels * noise_between(0.7, 1.3, noise);
-    size_t at = type == GGML_Q4_1 ? 4 : 2;
-    put_half(block, scale);
-    if (type == GGML_Q4_1)
-        put_half(block + 2, -7.5 * scale);
-    for (; at < row->block_bytes; at++)
-        block[at] = (char)noise_below(noise, 256);
+    const struct quant_block *q = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(quant_blocks); i++)
+        if (quant_blocks[i].type == type)
+            q = &quant_blocks[i];
+    ASSERT(q != NULL);
+    double scale = spread / q->deviation * noise_between(0.7, 1.3, noise);
+    for (size_t at = 0; at < row->block_bytes; at++) {
+        if (at == q->scale_at)
+            put_half(block + at++, scale);
+        else if (q->least_at > 0 && at == q->least_at)
+            put_half(block + at++, q->least * scale);
+        else
+            block[at] = (char)noise_below(noise, 256);
+    }
 }
 
 /* One element that is not quantised. */
