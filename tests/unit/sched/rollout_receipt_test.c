@@ -118,6 +118,27 @@ START_TEST(damaged_receipts_are_refused)
 }
 END_TEST
 
+/* Every allocation fails once, in writing and in re-deriving. */
+START_TEST(memory_that_cannot_be_had)
+{
+    struct why why = {0};
+    char *text = receipt_of(ROLLOUT_STEP, EVENT_TICK);
+    for (uint64_t n = 1; n < 100; n++) {
+        mem_fail_nth(n);
+        enum status s = rederive(text, &why);
+        bool has_struck = mem_failure_struck();
+        mem_fail_nth(0);
+        ck_assert_int_eq(s, has_struck ? STATUS_NO_MEMORY : OK);
+        if (!has_struck) {
+            ck_assert_uint_gt(n, 5);
+            mem_free(text);
+            return;
+        }
+    }
+    ck_abort();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rollout_receipt");
@@ -127,6 +148,7 @@ int main(void)
     tcase_add_loop_test(tc, forgeries_are_found, 0, (int)ARRAY_LEN(forgeries));
     tcase_add_test(tc, another_plan_does_not_give_this_receipt);
     tcase_add_test(tc, damaged_receipts_are_refused);
+    tcase_add_test(tc, memory_that_cannot_be_had);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
