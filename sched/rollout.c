@@ -102,7 +102,8 @@ static void begin_step(struct turn *turn, uint32_t step)
     turn->next.started_ms = turn->event->now_ms;
 }
 
-bool rollout_has_sample(const struct rollout *rollout, const struct rollout_plan *plan,
+/* Candidate and control have each ended the step's minimum. */
+static bool has_minimum(const struct rollout *rollout, const struct rollout_plan *plan,
                         const struct gate_evidence *evidence)
 {
     uint32_t least = plan->steps[rollout->step].min_requests;
@@ -184,7 +185,7 @@ static void judge_step(struct turn *turn)
     const struct rollout_step *step = &turn->plan->steps[turn->before->step];
     if (rolls_back(turn))
         return;
-    bool has_sample = rollout_has_sample(turn->before, turn->plan, turn->event->evidence);
+    bool has_sample = has_minimum(turn->before, turn->plan, turn->event->evidence);
     uint64_t now_ms = turn->event->now_ms, started_ms = turn->before->started_ms;
     bool is_late = now_ms >= started_ms + (uint64_t)step->max_seconds * 1000;
     enum gate mute = first_mute_failure(turn->decision);
@@ -260,7 +261,7 @@ static enum status on_promote(struct turn *turn, struct why *ret_why)
     const struct rollout_step *step = &turn->plan->steps[turn->before->step];
     if (rolls_back(turn))
         return OK;
-    if (!rollout_has_sample(turn->before, turn->plan, turn->event->evidence))
+    if (!has_minimum(turn->before, turn->plan, turn->event->evidence))
         return why_set(ret_why, STATUS_WRONG_STATE, "min_requests",
                        "candidate and control have ended %llu and %llu requests: %u of each are "
                        "needed",

@@ -99,8 +99,5 @@ enum status rollout_apply(const struct rollout *rollout, const struct rollout_pl
 
 /* The candidate's and control's share that the router gives in this state; 10000 once promoted. */
 uint32_t rollout_weight_bp(const struct rollout *rollout, const struct rollout_plan *plan);
-/* True if the step has its minimum sample. */
-bool rollout_has_sample(const struct rollout *rollout, const struct rollout_plan *plan,
-                        const struct gate_evidence *evidence);
 
 #endif

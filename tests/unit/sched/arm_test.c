@@ -138,6 +138,15 @@ START_TEST(people_are_spread_evenly)
 }
 END_TEST
 
+/* Metric labels and a header carry them. */
+START_TEST(arms_have_names)
+{
+    ck_assert_str_eq(arm_name(ARM_STABLE), "stable");
+    ck_assert_str_eq(arm_name(ARM_CONTROL), "control");
+    ck_assert_str_eq(arm_name(ARM_CANARY), "canary");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arm");
@@ -149,6 +158,7 @@ int main(void)
     tcase_add_test(tc, raising_the_weight_only_adds_people);
     tcase_add_test(tc, buckets_give_exact_shares);
     tcase_add_test(tc, people_are_spread_evenly);
+    tcase_add_test(tc, arms_have_names);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
