@@ -132,56 +132,76 @@ static const float i8_carry[16] __attribute__((aligned(64))) = {
 #undef C
 };
 
-/* One row's weights of a step, times the scales of V, to 16 bits. */
-LANES_INLINE float attend_weigh(const uint32_t units, struct span seen, const struct step *step,
-                                float *weights, int8_t *p)
+/* One row's weights of a step's units first..units-1 times the scales of V; bits of the greatest. */
+LANES_INLINE uint32_t scale_weights(const uint32_t first, const uint32_t units, struct span seen,
+                                    const struct step *step, float *weights)
 {
-    v16 w[STEP_UNITS], top = v16_zero();
-    for (uint32_t u = step->first_unit; u < units; u++) {
+    v16 top = v16_zero();
+#pragma GCC unroll ATTEND_UNROLL_WIDE
+    for (uint32_t u = first; u < units; u++) {
         const char *scales = (const char *)step->v[u] + (size_t)ATTEND_UNIT * step->d_v;
-        w[u] = v16_mul(v16_load(weights + ATTEND_UNIT * u),
-                       v16_load((const float *)(const void *)scales));
+        v16 w = v16_mul(v16_load(weights + ATTEND_UNIT * u),
+                        v16_load((const float *)(const void *)scales));
+        v16_store(weights + ATTEND_UNIT * u, w);
+        top = v16_magnitude(top, w);
     }
-    if (__builtin_expect(seen.first > 0 || seen.end < ATTEND_UNIT * units, 0)) {
-        for (uint32_t u = step->first_unit; u < units; u++)
-            v16_store(weights + ATTEND_UNIT * u, w[u]);
-        for (uint32_t t = 0; t < ATTEND_UNIT * units; t++)
-            if (t < seen.first || t >= seen.end)
-                weights[t] = 0;
-        for (uint32_t u = step->first_unit; u < units; u++)
-            w[u] = v16_load(weights + ATTEND_UNIT * u);
-    }
-    for (uint32_t u = step->first_unit; u < units; u++)
-        top = v16_magnitude(top, w[u]);
-    struct i8_scale scale = i8_scale_of(v16_fold_magnitude(top), ATTEND_P_LEVEL);
-    v16 inverse = v16_set1(scale.inverse), carry = v16_load(i8_carry);
-    for (uint32_t u = step->first_unit; u < units; u++) {
-        v16 whole = v16_zero();
-        if (scale.inverse != 0) {
-            v16 x = v16_fma(w[u], inverse, carry);
-            whole = v16_trunc(x);
-            carry = v16_sub(x, whole);
-        }
+    if (__builtin_expect(seen.first == 0 && seen.end == ATTEND_UNIT * units, 1))
+        return v16_fold_magnitude(top);
+    for (uint32_t t = 0; t < ATTEND_UNIT * units; t++)
+        if (t < seen.first || t >= seen.end)
+            weights[t] = 0;
+    top = v16_zero();
+    for (uint32_t u = first; u < units; u++)
+        top = v16_magnitude(top, v16_load(weights + ATTEND_UNIT * u));
+    return v16_fold_magnitude(top);
+}
+
+/* The same units' weights to 16 bits. */
+LANES_INLINE void round_weights(const uint32_t first, const uint32_t units, float inverse,
+                                const float *weights, int8_t *p)
+{
+    v16 by = v16_set1(inverse), carry = v16_load(i8_carry);
+#pragma GCC unroll ATTEND_UNROLL_WIDE
+    for (uint32_t u = first; u < units; u++) {
+        v16 x = v16_fma(v16_load(weights + ATTEND_UNIT * u), by, carry), whole = v16_trunc(x);
+        carry = v16_sub(x, whole);
         i8_store_p(p + 2 * ATTEND_UNIT * u, whole);
     }
-    return scale.one;
+}
+
+/* Row after row would wait for each row's maximum; so all of them are found before the first is
+ * divided by. */
+LANES_INLINE void attend_weigh(const uint32_t first, const uint32_t units,
+                               const struct attend_tile *tile, const struct step *step,
+                               uint32_t t0, float *weights, struct i8_rows *rows)
+{
+    float inverse[ATTEND_STEP_ROWS];
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        struct span seen = span_in(row_span(tile, r), t0, step->n_tokens);
+        uint32_t bits = 0; /* of a row that sees nothing: its weights were never made */
+        if (seen.first < seen.end)
+            bits = scale_weights(first, units, seen, step, weights + r * SCORE_STRIDE);
+        struct i8_scale scale = i8_scale_of(bits, ATTEND_P_LEVEL);
+        rows->p_scale[r] = scale.one;
+        inverse[r] = scale.inverse;
+    }
+    for (uint32_t r = 0; r < tile->n_rows; r++) {
+        if (__builtin_expect(inverse[r] != 0, 1))
+            round_weights(first, units, inverse[r], weights + r * SCORE_STRIDE, rows->p[r]);
+        else /* whatever they are: the scale is 0 or NaN */
+            memset(rows->p[r], 0, sizeof rows->p[r]);
+    }
 }
 
 static void weigh_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0,
                        float *weights, struct i8_rows *rows)
 {
-    for (uint32_t r = 0; r < tile->n_rows; r++) {
-        struct span seen = span_in(row_span(tile, r), t0, step->n_tokens);
-        float *w = weights + r * SCORE_STRIDE;
-        if (seen.first == seen.end) { /* its weights were never made */
-            memset(rows->p[r], 0, sizeof rows->p[r]);
-            rows->p_scale[r] = 0;
-        } else if (step->first_unit == 0 && step->n_units == STEP_UNITS) {
-            rows->p_scale[r] = attend_weigh(STEP_UNITS, seen, step, w, rows->p[r]);
-        } else {
-            rows->p_scale[r] = attend_weigh(step->n_units, seen, step, w, rows->p[r]);
-        }
-    }
+    if (step->first_unit == 0 && step->n_units == STEP_UNITS)
+        attend_weigh(0, STEP_UNITS, tile, step, t0, weights, rows);
+    else if (step->first_unit == 0 && step->n_units == STEP_UNITS / 2)
+        attend_weigh(0, STEP_UNITS / 2, tile, step, t0, weights, rows);
+    else
+        attend_weigh(step->first_unit, step->n_units, tile, step, t0, weights, rows);
 }
 
 /* acc[r][column..] += p[r][t] * v[t][column..] for rows x 16 * columns coordinates and all tokens of
