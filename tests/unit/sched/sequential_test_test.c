@@ -66,6 +66,60 @@ START_TEST(false_rejections_keep_to_alpha_at_every_look)
 }
 END_TEST
 
+static double log_binomial(struct trials t, double p)
+{
+    double n = (double)t.n, k = (double)t.n_hits;
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log1p(-p);
+}
+
+/* The mean of E over every outcome, not drawn but summed: 1 at the edge, less inside the hypothesis. */
+START_TEST(the_mean_is_one_at_the_edge)
+{
+    static const uint64_t sizes[] = {1, 2, 17, 100, 1000};
+    static const double chances[] = {0.001, 0.01, 0.3, 0.95};
+    double p = chances[_i];
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+        double at_edge[2] = {0}, inside[2] = {0};
+        for (struct trials t = {0, sizes[s]}; t.n_hits <= t.n; t.n_hits++) {
+            double above = sequential_above(t, p), below = sequential_below(t, p);
+            at_edge[0] += exp(log_binomial(t, p) + above);
+            at_edge[1] += exp(log_binomial(t, p) + below);
+            inside[0] += exp(log_binomial(t, 0.9 * p) + above);
+            inside[1] += exp(log_binomial(t, 1.0 - 0.9 * (1.0 - p)) + below);
+        }
+        for (int side = 0; side < 2; side++) {
+            ck_assert_double_eq_tol(at_edge[side], 1.0, 1e-7);
+            ck_assert_double_lt(inside[side], 1.0);
+        }
+    }
+}
+END_TEST
+
+/* Two arms on the line: over every pair of outcomes the chance of E >= 1/alpha is at most alpha. */
+START_TEST(pairs_keep_to_alpha_exactly)
+{
+    static const double alphas[] = {0.5, 0.2, 0.05, 0.01};
+    const struct sequential_line line = {0.9, 0.02};
+    const double b_chance = 0.2, a_chance = 0.9 * b_chance + 0.02;
+    double over[4] = {0}, under[4] = {0};
+    for (struct trials a = {0, 60}; a.n_hits <= a.n; a.n_hits++) {
+        for (struct trials b = {0, 40}; b.n_hits <= b.n; b.n_hits++) {
+            double chance = exp(log_binomial(a, a_chance) + log_binomial(b, b_chance));
+            for (size_t i = 0; i < ARRAY_LEN(alphas); i++) {
+                over[i] += sequential_over_line(a, b, line) >= -log(alphas[i]) ? chance : 0.0;
+                under[i] += sequential_under_line(a, b, line) >= -log(alphas[i]) ? chance : 0.0;
+            }
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(alphas); i++) {
+        ck_assert_double_le(over[i], alphas[i]);
+        ck_assert_double_le(under[i], alphas[i]);
+    }
+    ck_assert_double_gt(over[0], 0.0);
+    ck_assert_double_gt(under[0], 0.0);
+}
+END_TEST
+
 static uint64_t latency(double stretch)
 {
     double radius = sqrt(-2.0 * log(draw() + 0x1p-54));
@@ -160,6 +214,8 @@ int main(void)
     TCase *tc = tcase_create("sequential_test");
     tcase_set_timeout(tc, 100);
     tcase_add_loop_test(tc, false_rejections_keep_to_alpha_at_every_look, 0, 4);
+    tcase_add_loop_test(tc, the_mean_is_one_at_the_edge, 0, 4);
+    tcase_add_test(tc, pairs_keep_to_alpha_exactly);
     tcase_add_loop_test(tc, tails_keep_to_alpha_whatever_the_shape, 0, 2);
     tcase_add_test(tc, tails_are_told_apart);
     tcase_add_test(tc, rates_are_told_apart);
