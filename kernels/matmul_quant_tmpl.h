@@ -3,10 +3,10 @@
  * WHY     Weights come from memory and should come once; activation rows are met again for every panel and should stay in
  *         the second-level cache; sums should stay in registers.
  * HOW     Blocks of activation rows that fit that cache; in a block strip after strip of weights (one or two panels); in
- *         a strip tile after tile of rows. Up to ROWS_ONE rows (ROWS_TWO for the types that came later: the wider tiles are
- *         no faster for them and as much again to compile) take one panel at a time (then one tile is the whole strip), more
- *         take two, in nearly equal tiles of at most ROWS_TWO. The first tile of a strip reads the weights from memory
- *         and prefetches; the others find them in the cache. One row does nothing but wait for memory and prefetches into
+ *         a strip tile after tile of rows. Up to ROWS_ONE rows take one panel at a time (then one tile is the whole strip). More
+ *         take two, in nearly equal tiles of at most ROWS_TWO, if the type's values lie there nearly as they are used; where
+ *         unpacking costs more, one panel and more rows a tile are 5 % faster. The first tile of a strip reads the weights from
+ *         memory and prefetches; the others find them in the cache. One row does nothing but wait for memory and prefetches into
  *         the first level. With several rows the activations are met again and again, and prefetches into the first level
  *         hold its few miss buffers against them (eight rows of Q8_0 took 1.6 times as long): they stop at the second.
  * ALWAYS  (1) A tile's shape changes no output's operations or their order: quant_tile is one text for all shapes.
@@ -68,11 +68,11 @@ QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, 
 QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
                              const struct quant_tile *t);
 
-/* The most rows of a tile. */
+/* The most rows of a tile; 0: the type takes no tiles of so many panels. */
 QUANT_INLINE uint32_t quant_rows_most(const enum weight_type type, const int panels)
 {
     const bool is_wide = type == WEIGHT_Q4_0 || type == WEIGHT_Q4_1 || type == WEIGHT_Q8_0;
-    return panels == 1 && is_wide ? ROWS_ONE : ROWS_TWO;
+    return panels == 1 ? ROWS_ONE : is_wide ? ROWS_TWO : 0;
 }
 
 #define QUANT_CASE(n)                                                                              \
@@ -150,7 +150,7 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
                 .out = out + r * out_stride + (size_t)p * PANEL_ROWS,
                 .out_stride = out_stride,
             };
-            panels = rows <= one || panel_end - p < 2 ? 1 : 2;
+            panels = quant_rows_most(type, 2) == 0 || rows <= one || panel_end - p < 2 ? 1 : 2;
             if (panels == 2)
                 quant_strip(type, 2, rows, t);
             else
