@@ -137,7 +137,7 @@ static const struct measurement {
 static int print_help(void)
 {
     command_print_help("bench", flags, FLAG_COUNT, false);
-    printf("  --threads N, --isa NAME, --cache-type f16|f32\n        As for serve.\n\n%s",
+    printf("  --threads N, --isa NAME, --cache-type f16|f32|int8\n        As for serve.\n\n%s",
            bench_serve_help());
     return COMMAND_DONE;
 }
