@@ -19,6 +19,8 @@ const struct command commands[] = {
     {"rollout", "rollout plan [--plan FILE] [--json]",
      "Check a rollout's plan, and print the smallest regression each step can see.",
      rollout_command},
+    {"audit", "audit list|verify --state DIR [flags]",
+     "Show the audit of a state directory, or derive every decision in it again.", audit_command},
     {"help", "help [TOPIC]",
      "Explain a command, or: options, example, reference, metrics, errors, gates.", help_command},
 };

@@ -23,6 +23,7 @@ int kernels_command(size_t n_words, char *const *words);
 int evidence_command(size_t n_words, char *const *words);
 int bench_command(size_t n_words, char *const *words);
 int rollout_command(size_t n_words, char *const *words);
+int audit_command(size_t n_words, char *const *words);
 int help_command(size_t n_words, char *const *words);
 
 extern const struct command commands[];

@@ -20,11 +20,13 @@ JOINS = re.compile(r"^server/(main|\w*command\w*|bench\w*)\.[ch]$")
 OUTSIDE = {
     r"^jansson\.h$": {"config", "server"},
     r"^openssl/": {"config", "server"},
+    r"^sqlite3\.h$": {"sched"},
     r"^uv\.h$|^llhttp\.h$|^pcre2\.h$": {"server"},
     r"^(imm|arm_|x86)\w*intrin\.h$|^arm_neon\.h$|^cpuid\.h$|^sys/auxv\.h$": {"kernels"},
 }
 # Private headers that a second noun of the same folder works on, because it is the other half of the same thing.
 FRIENDS = {
+    "sched/registry_priv.h": ("change", "audit", "answer"),  # what else reads and writes the registry's file
     "sched/request_priv.h": ("engine", "scheduler"),  # the engine's side of a request
     "kernels/weight_type_priv.h": ("packed",),  # packing is reading rows of the source format
     "kernels/bench/bench_bandwidth_priv.h": ("bench_read",),  # the probe's loops, one an instruction set

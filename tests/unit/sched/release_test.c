@@ -1,0 +1,350 @@
+/* release_test.c: registering by content, and each rule that a change may break. */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/release.h"
+
+#include "config/mem.h"
+#include "sched/release_plan.h"
+#include "sched/release_rules.h"
+#include "tests/support/release_rig.h"
+#include "tests/support/suite_run.h"
+
+static struct registry *registry;
+static struct why why;
+static char first[SHA256_HEX];
+
+static void begin(void)
+{
+    ck_assert_int_eq(registry_open(NULL, &registry, &why), OK);
+    ck_assert_int_eq(rig_found(registry, "first", first, &why), OK);
+}
+
+static void end(void)
+{
+    registry_close(&registry);
+}
+
+static char hashes[4][SHA256_HEX];
+
+static struct release_content content(const char *name)
+{
+    static const char *const parts[] = {"c", "i", "p", "e"};
+    for (int i = 0; i < 4; i++)
+        rig_hash(parts[i], hashes[i]);
+    return (struct release_content){.checkpoint = hashes[0],
+                                    .identity = hashes[1],
+                                    .plan = hashes[2],
+                                    .evaluation_set = hashes[3],
+                                    .name = name};
+}
+
+START_TEST(content_is_registered_once)
+{
+    struct release_content c = content("new");
+    const struct change_terms terms = rig_terms(2);
+    char id[SHA256_HEX], again[SHA256_HEX];
+    bool is_new;
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), OK);
+    ck_assert(is_new);
+    ck_assert_int_eq(release_register(registry, &terms, &c, again, &is_new, &why), OK);
+    ck_assert(!is_new);
+    ck_assert_str_eq(id, again);
+    rig_hash("other", hashes[0]);
+    c.name = "first"; /* another generation's */
+    ck_assert_int_eq(release_register(registry, &terms, &c, again, &is_new, &why),
+                     STATUS_NAME_TAKEN);
+    ck_assert_ptr_nonnull(strstr(why.text, "'first' is the name of generation"));
+}
+END_TEST
+
+START_TEST(what_is_rejected_comes_back_under_another_namespace)
+{
+    struct release_content c = content("new");
+    const struct change_terms terms = rig_terms(2);
+    struct record row;
+    char id[SHA256_HEX], before[SHA256_HEX];
+    bool is_new;
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), OK);
+    ck_assert_int_eq(registry_get(registry, REGISTRY_GENERATIONS, id, &row, &why), OK);
+    snprintf(before, sizeof before, "%s", record_text(&row, "namespace"));
+    record_release(&row);
+    ck_assert_int_eq(
+        release_move_generation(registry, &terms, id, GENERATION_REJECTED, "does not load", &why),
+        OK);
+    ck_assert_int_eq(registry_get(registry, REGISTRY_NAMESPACES, before, &row, &why), OK);
+    ck_assert_str_eq(record_text(&row, "state"), "fenced");
+    record_release(&row);
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), OK);
+    ck_assert(is_new);
+    ck_assert_int_eq(registry_get(registry, REGISTRY_GENERATIONS, id, &row, &why), OK);
+    ck_assert_str_ne(record_text(&row, "namespace"), before);
+    record_release(&row);
+}
+END_TEST
+
+START_TEST(bad_content_is_named)
+{
+    struct release_content c = content("new");
+    const struct change_terms terms = rig_terms(2);
+    char id[SHA256_HEX];
+    bool is_new;
+    c.plan = "abc";
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), STATUS_BAD_REQUEST);
+    ck_assert_str_eq(why.field, "plan");
+    c = content("a name");
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), STATUS_BAD_REQUEST);
+    c = content("a\nb");
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), STATUS_BAD_REQUEST);
+    c = content(hashes[0]);
+    ck_assert_int_eq(release_register(registry, &terms, &c, id, &is_new, &why), STATUS_BAD_REQUEST);
+    ck_assert_str_eq(why.field, "name");
+}
+END_TEST
+
+/* Registered, loading, with receipts that the caller may spoil first. */
+static void load(const char *label, int odd, const char *field, char ret_id[SHA256_HEX])
+{
+    struct release_content c = content(label);
+    char part[100], hash[SHA256_HEX];
+    struct record row, receipts[AGREEMENT_RECEIPTS];
+    const struct change_terms terms = rig_terms(2);
+    bool is_new;
+    snprintf(part, sizeof part, "identity/%s", label);
+    rig_hash(part, hashes[1]);
+    ck_assert_int_eq(release_register(registry, &terms, &c, ret_id, &is_new, &why), OK);
+    ck_assert_int_eq(
+        release_move_generation(registry, &terms, ret_id, GENERATION_LOADING, NULL, &why), OK);
+    ck_assert_int_eq(registry_get(registry, REGISTRY_GENERATIONS, ret_id, &row, &why), OK);
+    rig_receipts(label, ret_id, record_text(&row, "namespace"), receipts);
+    record_release(&row);
+    for (int i = 0; i < AGREEMENT_RECEIPTS; i++) {
+        if (i == odd)
+            record_set_text(&receipts[i], field, "odd");
+        if (i != odd || field != NULL)
+            ck_assert_int_eq(release_receipt(registry, &terms, ret_id,
+                                             agreement_receipt_text((enum agreement_receipt)i),
+                                             &receipts[i], hash, &why),
+                             OK);
+        record_release(&receipts[i]);
+    }
+    ck_assert_int_eq(
+        release_move_generation(registry, &terms, ret_id, GENERATION_READY, NULL, &why), OK);
+}
+
+static enum status evaluate(const char *id, const char *of, const char *verdict)
+{
+    struct record evaluation;
+    char hash[SHA256_HEX];
+    const struct change_terms terms = rig_terms(2);
+    rig_evaluation(of, verdict, &evaluation);
+    ck_assert_int_eq(release_receipt(registry, &terms, id, "evaluation", &evaluation, hash, &why),
+                     OK);
+    record_release(&evaluation);
+    return release_move_generation(registry, &terms, id, GENERATION_EVALUATED, NULL, &why);
+}
+
+START_TEST(evaluated_stands_on_receipts)
+{
+    char id[SHA256_HEX];
+    const struct change_terms terms = rig_terms(2);
+    load("a", -1, NULL, id);
+    ck_assert_int_eq(
+        release_move_generation(registry, &terms, id, GENERATION_EVALUATED, NULL, &why),
+        STATUS_RECEIPTS_DISAGREE);                                           /* no evaluation */
+    ck_assert_int_eq(evaluate(id, first, "pass"), STATUS_RECEIPTS_DISAGREE); /* somebody else's */
+    ck_assert_int_eq(evaluate(id, id, "fail"), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(evaluate(id, id, "pause"), STATUS_RECEIPTS_DISAGREE); /* no data is no pass */
+    ck_assert_int_eq(evaluate(id, id, "pass"), OK);
+    ck_assert_int_eq(release_move_generation(registry, &terms, id, GENERATION_WARMED, NULL, &why),
+                     STATUS_RECEIPTS_DISAGREE); /* nobody warmed it */
+    load("b", RECEIPT_PLAN, "namespace", id);
+    ck_assert_int_eq(evaluate(id, id, "pass"), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_str_eq(why.field, "namespace");
+    load("c", RECEIPT_PLACEMENT, NULL, id);
+    ck_assert_int_eq(evaluate(id, id, "pass"), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_str_eq(why.text, "the placement receipt is missing");
+}
+END_TEST
+
+START_TEST(states_only_make_their_moves)
+{
+    char id[SHA256_HEX];
+    const struct change_terms terms = rig_terms(2);
+    ck_assert_int_eq(rig_publish(registry, "second", NULL, NULL, id, &why), OK);
+    ck_assert_int_eq(release_move_generation(registry, &terms, id, GENERATION_READY, NULL, &why),
+                     STATUS_ILLEGAL_MOVE);
+    ck_assert_ptr_nonnull(strstr(why.text, "cannot go from warmed to ready"));
+    ck_assert_int_eq(release_move_generation(registry, &terms, id, GENERATION_STABLE, NULL, &why),
+                     STATUS_ILLEGAL_MOVE);
+    for (int from = 0; from < GENERATION_STATE_COUNT; from++)
+        ck_assert(!generation_may_move((enum generation_state)from, (enum generation_state)from));
+    ck_assert(release_rollout_is_over(RELEASE_ROLLOUT_PROMOTED));
+    ck_assert(!release_rollout_is_over(RELEASE_ROLLOUT_BLOCKED));
+    ck_assert(namespace_may_move("open", "fenced"));
+    ck_assert(!namespace_may_move("fenced", "open"));
+}
+END_TEST
+
+/* Writes one row under a change of its own. */
+static enum status put(const char *what, enum registry_table table, const char *key,
+                       struct record *row)
+{
+    struct change *change;
+    const struct change_terms terms = rig_terms(3);
+    ck_assert_int_eq(change_begin(registry, &terms, what, &change, &why), OK);
+    change_put(change, table, key, row);
+    record_release(row);
+    return change_commit(&change, &why);
+}
+
+static void row_of(enum registry_table table, const char *key, struct record *ret_row)
+{
+    ck_assert_int_eq(registry_get(registry, table, key, ret_row, &why), OK);
+}
+
+START_TEST(no_writer_gets_past_the_rules)
+{
+    struct record row, plan;
+    char id[SHA256_HEX], rollout[REGISTRY_KEY_ROOM], key[REGISTRY_KEY_ROOM];
+    const struct change_terms terms = rig_terms(3);
+    ck_assert_int_eq(rig_publish(registry, "second", NULL, NULL, id, &why), OK);
+    rig_plan(true, &plan);
+    ck_assert_int_eq(release_rollout_start(registry, &terms, id, &plan, rollout, &why), OK);
+    record_release(&plan);
+    /* A step without its judgement; the end without any. */
+    row_of(REGISTRY_ROLLOUTS, rollout, &row);
+    record_set_number(&row, "step", 2);
+    ck_assert_int_eq(put("x", REGISTRY_ROLLOUTS, rollout, &row), STATUS_ILLEGAL_MOVE);
+    row_of(REGISTRY_ROLLOUTS, rollout, &row);
+    record_set_text(&row, "state", "promoting");
+    ck_assert_int_eq(put("x", REGISTRY_ROLLOUTS, rollout, &row), STATUS_ILLEGAL_MOVE);
+    row_of(REGISTRY_ROLLOUTS, rollout, &row);
+    record_set_text(&row, "state", "promoted");
+    ck_assert_int_eq(put("x", REGISTRY_ROLLOUTS, rollout, &row), STATUS_ILLEGAL_MOVE);
+    /* An epoch out of turn; a bar without a rollback. */
+    record_init(&row);
+    registry_number_key(9, key);
+    ck_assert_int_eq(put("x", REGISTRY_EPOCHS, key, &row), STATUS_ILLEGAL_MOVE);
+    row_of(REGISTRY_ROUTES, RELEASE_ROUTE, &row);
+    record_set_text(&row, "barred", id);
+    ck_assert_int_eq(put("x", REGISTRY_ROUTES, RELEASE_ROUTE, &row), STATUS_ILLEGAL_MOVE);
+    /* With a rollback open. */
+    ck_assert_int_eq(journal_begin_rollback(registry, &terms, "by hand", NULL, &why), OK);
+    row_of(REGISTRY_ROUTES, RELEASE_ROUTE, &row);
+    record_set_number(&row, "weight_bp", 500);
+    ck_assert_int_eq(put("rollout.step", REGISTRY_ROUTES, RELEASE_ROUTE, &row), STATUS_TRANSITION_IN_PROGRESS);
+    row_of(REGISTRY_ROUTES, RELEASE_ROUTE, &row);
+    record_set_text(&row, "barred", NULL);
+    ck_assert_int_eq(put("rollback.step", REGISTRY_ROUTES, RELEASE_ROUTE, &row),
+                     STATUS_ILLEGAL_MOVE);
+    row_of(REGISTRY_ROUTES, RELEASE_ROUTE, &row); /* restored, and not fenced */
+    record_set_text(&row, "candidate", NULL);
+    ck_assert_int_eq(put("rollback.step", REGISTRY_ROUTES, RELEASE_ROUTE, &row),
+                     STATUS_ILLEGAL_MOVE);
+    ck_assert_ptr_nonnull(strstr(why.text, "before the candidate is fenced"));
+    row_of(REGISTRY_JOURNALS, "000000000001", &row); /* two steps at once */
+    record_set_number(&row, "step", 3);
+    ck_assert_int_eq(put("rollback.step", REGISTRY_JOURNALS, "000000000001", &row),
+                     STATUS_ILLEGAL_MOVE);
+    row_of(REGISTRY_JOURNALS, "000000000001", &row); /* a step without its receipt */
+    record_set_number(&row, "step", 2);
+    ck_assert_int_eq(put("rollback.step", REGISTRY_JOURNALS, "000000000001", &row),
+                     STATUS_NOT_FOUND);
+}
+END_TEST
+
+/* A plan with one member of its second step, or all of it, made wrong. */
+static const struct bad_plan {
+    const char *text, *words;
+} bad_plans[] = {
+    {"{}", "0 steps"},
+    {"{\"steps\":[],\"thresholds\":{\"a\":1}}", "0 steps"},
+    {"{\"steps\":[{\"max_seconds\":1,\"min_requests\":1,\"weight_bp\":10001}],\"thresholds\":{"
+     "\"a\":1}}",
+     "steps[0].weight_bp is 10001: a whole number from 1 to 9500"},
+    {"{\"steps\":[{\"max_seconds\":1,\"min_requests\":1,\"weight_bp\":500},{\"max_seconds\":1,"
+     "\"min_requests\":1,"
+     "\"weight_bp\":100}],\"thresholds\":{\"a\":1}}",
+     "steps[1].weight_bp is 100, not more than the 500"},
+    {"{\"steps\":[{\"max_seconds\":1,\"min_requests\":0,\"weight_bp\":1}],\"thresholds\":{\"a\":1}"
+     "}",
+     "steps[0].min_requests is 0"},
+    {"{\"steps\":[{\"min_requests\":1,\"weight_bp\":1}],\"thresholds\":{\"a\":1}}",
+     "steps[0].max_seconds is none"},
+    {"{\"steps\":[{\"max_seconds\":1,\"min_requests\":1,\"weight_bp\":1}]}", "no thresholds"},
+    {"{\"steps\":[{\"max_seconds\":1,\"min_requests\":1,\"weight_bp\":1}],\"thresholds\":{\"a\":"
+     "null}}",
+     "the threshold of a is no whole number"},
+};
+
+START_TEST(bad_plans_are_named)
+{
+    const struct bad_plan *bad = &bad_plans[_i];
+    struct record plan;
+    ck_assert_int_eq(record_read(bad->text, strlen(bad->text), &plan, &why), OK);
+    ck_assert_int_eq(release_plan_check(&plan, &why), STATUS_BAD_REQUEST);
+    ck_assert_msg(strstr(why.text, bad->words) != NULL, "'%s' lacks '%s'", why.text, bad->words);
+    record_release(&plan);
+}
+END_TEST
+
+/* A judgement's gates, and what it comes to; -1: it does not follow. */
+static const struct judged {
+    const char *gates, *verdict;
+    int expected;
+} judged[] = {
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"value\":5,\"verdict\":\"pass\"}", "pass",
+     JUDGEMENT_PASS},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"value\":6,\"verdict\":\"pass\"}", "pass",
+     -1},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"verdict\":\"pass\"}", "pass", -1},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_least\",\"value\":4,\"verdict\":\"fail\"}", "fail",
+     JUDGEMENT_FAIL},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_least\",\"value\":6,\"verdict\":\"fail\"}", "fail",
+     -1},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_least\",\"value\":6,\"verdict\":\"pause\"}",
+     "pause", JUDGEMENT_PAUSE},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"verdict\":\"fail\"}", "pass", -1},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"verdict\":\"not_measurable\"}", "pass",
+     -1},
+    {"{\"is_declared\":true,\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"verdict\":\"not_"
+     "measurable\"}",
+     "pass", JUDGEMENT_PASS},
+    {"{\"name\":\"g\",\"verdict\":\"pass\"}", "pass", -1},
+    {"{\"limit\":5,\"name\":\"g\",\"sense\":\"at_most\",\"value\":5,\"verdict\":\"fine\"}", "pass",
+     -1},
+    {"", "pass", -1},
+};
+
+START_TEST(verdicts_follow_from_values)
+{
+    const struct judged *j = &judged[_i];
+    char text[400];
+    struct record receipt;
+    enum judgement found = JUDGEMENT_FAIL;
+    snprintf(text, sizeof text, "{\"gates\":[%s],\"verdict\":\"%s\"}", j->gates, j->verdict);
+    ck_assert_int_eq(record_read(text, strlen(text), &receipt, &why), OK);
+    enum status s = judgement_of(&receipt, &found, &why);
+    ck_assert_int_eq(s, j->expected < 0 ? STATUS_RECEIPTS_DISAGREE : OK);
+    if (j->expected >= 0)
+        ck_assert_int_eq((int)found, j->expected);
+    record_release(&receipt);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("release");
+    TCase *tcase = tcase_create("release");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_test(tcase, content_is_registered_once);
+    tcase_add_test(tcase, what_is_rejected_comes_back_under_another_namespace);
+    tcase_add_test(tcase, bad_content_is_named);
+    tcase_add_test(tcase, evaluated_stands_on_receipts);
+    tcase_add_test(tcase, states_only_make_their_moves);
+    tcase_add_test(tcase, no_writer_gets_past_the_rules);
+    tcase_add_loop_test(tcase, bad_plans_are_named, 0, (int)ARRAY_LEN(bad_plans));
+    tcase_add_loop_test(tcase, verdicts_follow_from_values, 0, (int)ARRAY_LEN(judged));
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
