@@ -71,7 +71,6 @@ static enum status ask(struct registry_port *port,
     while ((done = registry_port_next(port)) == NULL)
         sched_yield();
     ck_assert_ptr_eq(done, &job);
-    why = job.why;
     return job.status;
 }
 
