@@ -82,5 +82,6 @@ _Noreturn void check_failed(const char *file, int line, const char *format, ...)
         ck_assert_msg(strcmp(check_a_, check_b_) == 0, "%s is \"%s\", not \"%s\"", #a, check_a_,   \
                       check_b_);                                                                   \
     } while (0)
+#define ck_assert_str_ne(a, b) ck_assert_msg(strcmp(a, b) != 0, "%s and %s are equal", #a, #b)
 
 #endif
