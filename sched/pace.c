@@ -15,7 +15,7 @@
 
 /* Longest step while others decode, as a multiple of a step without prompt rows. A prompt then
  * takes STRETCH / (STRETCH - 1) times as long as alone. */
-#define PACE_STRETCH 2.8
+#define PACE_STRETCH 3.3
 #define PACE_WEIGHT 0.125
 enum {
     PACE_MIXED_MAX = 32, /* mixed steps before one of decode rows alone */

@@ -22,8 +22,8 @@
 
 enum {
     SLICE_BLOCKS = 16,
-    SLICE_SHARES = 64, /* parts of a slice, each touched at once */
-    AHEAD_BLOCKS = 64,
+    SLICE_SHARES = 1024, /* parts of a slice, each touched at once: a huge page or none */
+    AHEAD_BLOCKS = 32,
     PAUSE_NS = 20000000,
     REST_TIMES = 9, /* beside steps, rest so many times as long as work */
     NICE_MOST = 19
