@@ -17,9 +17,9 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "config/mem.h"
+#include "sched/clock.h"
 #include "sched/doorbell.h"
 #include "sched/engine_load.h"
 #include "sched/pool_warmer.h"
@@ -52,13 +52,6 @@ struct engine {
     bool has_news;             /* engine thread: something was queued since the last wake */
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* ---- engine thread ---- */
 
 static void on_news(void *user, struct request *request)
@@ -90,7 +83,7 @@ static void publish(struct engine *e, bool is_busy)
     note_use(e, is_busy, &stats);
     stats.blocks_touched = pool_warmer_blocks(e->warmer);
     stats_board_publish(e->board, &stats);
-    atomic_store(&e->progress_ns, now_ns());
+    atomic_store(&e->progress_ns, clock_now_ns());
     if (e->has_news)
         e->options.on_wake(e->options.user);
     e->has_news = false;
@@ -100,18 +93,18 @@ static void *engine_loop(void *arg)
 {
     struct engine *e = arg;
     while (!atomic_load(&e->is_stopping)) {
-        uint64_t start = now_ns();
+        uint64_t start = clock_now_ns();
         take_submitted(e, start);
         bool worked = scheduler_step(e->parts.scheduler, start);
         if (worked) {
-            scheduler_deliver(e->parts.scheduler, now_ns());
-            scheduler_observe(e->parts.scheduler, now_ns() - start);
+            scheduler_deliver(e->parts.scheduler, clock_now_ns());
+            scheduler_observe(e->parts.scheduler, clock_now_ns() - start);
         }
         publish(e, worked);
         if (!worked)
             doorbell_wait(&e->bell, IDLE_NS);
     }
-    take_submitted(e, now_ns());
+    take_submitted(e, clock_now_ns());
     scheduler_cancel_all(e->parts.scheduler);
     publish(e, false);
     return NULL;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "config/mem.h"
+#include "sched/clock.h"
 
 enum {
     SLICE_BLOCKS = 16,
@@ -47,13 +48,6 @@ static void sleep_ns(uint64_t ns)
               NULL);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static bool is_urgent(struct pool_warmer *w, uint32_t group)
 {
     uint32_t in_use = atomic_load(&w->in_use[group]);
@@ -70,10 +64,10 @@ static bool has_turn(struct pool_warmer *w, uint32_t group)
 static void touch(struct pool_warmer *w, uint32_t group, uint32_t first, uint32_t end)
 {
     for (uint32_t share = 0; share < SLICE_SHARES && !atomic_load(&w->is_stopping); share++) {
-        uint64_t start = now_ns();
+        uint64_t start = clock_now_ns();
         cache_touch(w->cache, group, first, end, share, SLICE_SHARES);
         if (atomic_load(&w->is_busy))
-            sleep_ns(REST_TIMES * (now_ns() - start));
+            sleep_ns(REST_TIMES * (clock_now_ns() - start));
     }
 }
 

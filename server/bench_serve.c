@@ -19,6 +19,7 @@
 #include <poll.h>
 
 #include "config/mem.h"
+#include "sched/clock.h"
 #include "server/load_stream.h"
 #include "server/thread_slice.h"
 
@@ -229,7 +230,7 @@ static enum status run_intrude(struct bench_run *run, struct why *ret_why)
     while (!is_over) {
         TRY(poll_streams(run, last + 1, ret_why));
         if (run->intruder_start_ns == 0 && all_are_decoding(run)) {
-            run->intruder_start_ns = load_now_ns();
+            run->intruder_start_ns = clock_now_ns();
             TRY(start_request(run, last, p->intruder_tokens, 1, ret_why));
         }
         is_over = run->intruder_start_ns != 0 && load_stream_is_done(run->streams[last]);
@@ -394,11 +395,11 @@ enum status bench_serve(int argc, char **argv, FILE *out, struct why *ret_why)
     if (s != OK)
         why_set(ret_why, s, "", "no memory for %u streams", plan.streams);
     thread_slice_shorten(); /* a token is seen when it comes, on a busy machine too */
-    uint64_t start = load_now_ns();
+    uint64_t start = clock_now_ns();
     if (s == OK)
         s = scenarios[plan.scenario](&run, ret_why);
     if (s == OK)
-        print_figures(&run, (double)(load_now_ns() - start) / 1e9, out);
+        print_figures(&run, (double)(clock_now_ns() - start) / 1e9, out);
     run_release(&run);
     return s;
 }

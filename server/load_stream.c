@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "config/mem.h"
+#include "sched/clock.h"
 #include "config/text_buf.h"
 
 enum { LINE_MAX_BYTES = 1 << 16, REQUEST_MAX_BYTES = 16 << 20, PORT_MAX = 65535 };
@@ -40,13 +41,6 @@ struct load_stream {
     uint32_t n_events, events_max;
     uint32_t completion_tokens, cached_tokens;
 };
-
-uint64_t load_now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 enum status load_target_parse(const char *url, struct load_target *ret_target, struct why *ret_why)
 {
@@ -107,7 +101,7 @@ static void take_line(struct load_stream *s)
     bool has_text =
         memmem(json, len, "\"text\":", 7) != NULL && memmem(json, len, "\"text\":\"\"", 9) == NULL;
     if (has_text && s->n_events < s->events_max)
-        s->events_ns[s->n_events++] = load_now_ns();
+        s->events_ns[s->n_events++] = clock_now_ns();
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t len)
@@ -213,7 +207,7 @@ enum status load_stream_start(struct load_stream *s, const struct load_target *t
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int one = 1;
     bool ok = s->fd >= 0 && setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0;
-    s->start_ns = load_now_ns();
+    s->start_ns = clock_now_ns();
     ok = ok &&
          (connect(s->fd, (const struct sockaddr *)&target->address, sizeof target->address) == 0 ||
           errno == EINPROGRESS);

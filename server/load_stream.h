@@ -45,6 +45,5 @@ uint64_t load_stream_event_ns(const struct load_stream *stream, uint32_t i);
 /* From the usage chunk. */
 uint32_t load_stream_completion_tokens(const struct load_stream *stream);
 uint32_t load_stream_cached_tokens(const struct load_stream *stream);
-uint64_t load_now_ns(void);
 
 #endif

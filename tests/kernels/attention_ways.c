@@ -77,3 +77,11 @@ void require_all_ways_agree(const struct paged_kv *p)
             require_set_agrees(p, &kernels, expected);
     mem_free(expected);
 }
+
+void require_all_ways_agree_on(const struct paged_spec *spec, uint64_t *seed)
+{
+    struct paged_kv p;
+    paged_kv_init(&p, spec, seed);
+    require_all_ways_agree(&p);
+    paged_kv_release(&p);
+}

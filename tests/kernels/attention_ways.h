@@ -13,5 +13,7 @@ const struct kernels *scalar_kernels(void);
 void require_same(const float *a, const float *b, size_t n, const char *what);
 /* Every way on every set gives the same finite bits. */
 void require_all_ways_agree(const struct paged_kv *p);
+/* The same over random K/V of these sequences. */
+void require_all_ways_agree_on(const struct paged_spec *spec, uint64_t *seed);
 
 #endif

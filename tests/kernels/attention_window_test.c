@@ -42,10 +42,7 @@ START_TEST(all_ways_on_all_sets_agree)
 {
     uint64_t seed = test_seed() + 100 + (uint64_t)_i;
     struct paged_spec spec = random_spec(&seed);
-    struct paged_kv p;
-    paged_kv_init(&p, &spec, &seed);
-    require_all_ways_agree(&p);
-    paged_kv_release(&p);
+    require_all_ways_agree_on(&spec, &seed);
 }
 END_TEST
 
