@@ -1,0 +1,44 @@
+/* lane_collector.h: watches one lane from inside the engine and keeps its evidence (lane_evidence.h).
+ *
+ * The engine calls turn after each step in which the lane had rows, before the next step: pages are then
+ * still what the step has read. What a turn does of its own is bounded to 1 % of the lane's step time. Nothing
+ * allocates after lane_collector_new. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SCHED_LANE_COLLECTOR_H
+#define FOLDKV_SCHED_LANE_COLLECTOR_H
+
+#include "sched/decoder.h"
+#include "sched/lane_evidence.h"
+
+struct cache;
+struct lane_collector;
+
+/* Loans until lane_collector_free. */
+struct lane_collector_parts {
+    const struct model *model;
+    struct decoder *decoder;
+    struct cache *cache;
+    const struct kernels *kernels; /* those that the decoder runs with */
+};
+
+/* Made on any thread, before the lane's first step. NO_MEMORY. */
+enum status lane_collector_new(const struct lane_collector_parts *parts,
+                               struct lane_collector **ret_collector,
+                               struct why *ret_why) MUST_USE;
+void lane_collector_free(struct lane_collector **collector);
+
+/* The kernel plan receipt's functions, "attend_chunk_f16__avx2" and so on: from now on a step with
+ * another one, in an operation that the model uses, is a fallback. Without this there is no receipt, and
+ * the fallback gate has no data. Before the lane's first step, or on the engine thread. */
+void lane_collector_expect(struct lane_collector *collector, const char *const *functions,
+                           size_t n);
+
+/* Engine thread: a step with rows of this lane has ended and took step_ns. */
+void lane_collector_turn(struct lane_collector *collector, uint64_t step_ns);
+/* Engine thread: the lane is idle; books are compared. */
+void lane_collector_idle(struct lane_collector *collector);
+
+/* A copy of one moment. Any thread; never waits for a step. */
+void lane_collector_copy(struct lane_collector *collector, struct lane_evidence *ret_evidence);
+
+#endif
