@@ -242,7 +242,7 @@ static void store_head(const struct decoder *d, uint32_t l, uint32_t r, uint32_t
 static void rotate_and_store(struct decoder *d, uint32_t tid, uint32_t l)
 {
     const struct graph_layer *gl = &d->model->graph->layers[l];
-    const struct layer_weights *w = &d->model->layers[l];
+    const struct layer_weights *w = &d->model->weights->layers[l];
     uint32_t heads = gl->n_query_heads + gl->n_k_heads;
     struct span items = share(d, d->batch->n_rows * heads, 1, tid);
     for (uint32_t i = items.first; i < items.end; i++) {
@@ -319,7 +319,7 @@ static void fill_rope(const struct rope_table *rope, uint32_t r, double position
 static void embed_row(const struct decoder *d, uint32_t r, float *residual)
 {
     const struct graph *g = d->model->graph;
-    packed_row(&d->model->embedding, d->batch->ids[r], residual);
+    packed_row(&d->model->weights->embedding, d->batch->ids[r], residual);
     if (g->embedding_scale != 1.0f)
         d->kernels->vector.scale(residual, g->embedding_scale, g->hidden);
 }
@@ -347,7 +347,7 @@ static void embed_rows(struct decoder *d, uint32_t tid)
 static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct entry *e)
 {
     const struct graph *g = d->model->graph;
-    const struct layer_weights *w = &d->model->layers[l];
+    const struct layer_weights *w = &d->model->weights->layers[l];
     const struct row_set *rows = l + 1 == g->n_layers ? &d->asked : &d->all;
     e->pre = w->attn_norm;
     struct activations x = enter(d, tid, e, &d->all);
@@ -431,8 +431,8 @@ static void gather_logit_rows(struct decoder *d)
 static void logits_share(void *arg, uint32_t tid)
 {
     struct decoder *d = arg;
-    const struct packed_matrix *m = &d->model->output;
-    struct entry e = {.residual = d->product, .pre = d->model->output_norm};
+    const struct packed_matrix *m = &d->model->weights->output;
+    struct entry e = {.residual = d->product, .pre = d->model->weights->output_norm};
     struct row_set rows = {
         .is_alone = d->n_logit_rows == 1, .n_runs = 1, .runs = {{0, d->n_logit_rows}}};
     struct activations x = enter(d, tid, &e, &rows);

@@ -1,4 +1,5 @@
-/* model.h: a checkpoint made ready to compute with: its graph, its identity and its packed weights.
+/* model.h: a checkpoint made ready to compute with: its graph, its identity and its packed weights,
+ * which models of one file share.
  *
  * Immutable once loaded; shared by every thread. */
 // SPDX-License-Identifier: Apache-2.0
@@ -6,29 +7,13 @@
 #define FOLDKV_SCHED_MODEL_H
 
 #include "config/manifest.h"
-#include "kernels/kernel.h"
-#include "kernels/workers.h"
-
-/* A layer's weights. A vector that the graph has not is NULL, and so is its part of a step. */
-struct layer_weights {
-    const float *attn_norm, *ffn_norm;           /* [hidden], before a block */
-    const float *post_attn_norm, *post_ffn_norm; /* [hidden], on what it gives */
-    const float *q_norm, *k_norm;                /* [d_qk], of each head */
-    const float *q_bias, *k_bias, *v_bias;       /* [outputs of q, k, v] */
-    struct packed_matrix q, k, v, output;
-    struct packed_matrix gate, up, down;
-};
+#include "sched/weights.h"
 
 struct model {
     struct graph *graph;
     struct manifest *manifest;
     enum kv_type kv_type;
-    struct packed_matrix embedding; /* [vocab] rows of [hidden] */
-    struct packed_matrix output;    /* the same panels as embedding where the table is tied */
-    const float *output_norm;       /* [hidden] */
-    struct layer_weights *layers;   /* [graph->n_layers] */
-    char *weights;                  /* one mapping that holds all of the above */
-    size_t weights_bytes;
+    struct weights *weights; /* perhaps others' too */
 };
 
 /* The K/V type named "f16", "f32" or "int8"; BAD_OPTION otherwise. */
@@ -44,6 +29,10 @@ enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_s
  * NO_MEMORY; nothing is kept on failure. The file may be closed afterwards. */
 enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const struct kernels *kernels,
                        struct workers *workers, struct model **ret_model,
+                       struct why *ret_why) MUST_USE;
+/* The same over weights that were packed from this very file (their hash is not taken again). */
+enum status model_over(const struct gguf *gguf, enum kv_type kv_type, const struct kernels *kernels,
+                       struct weights *weights, struct model **ret_model,
                        struct why *ret_why) MUST_USE;
 void model_free(struct model **model);
 

@@ -80,6 +80,6 @@ void scheduler_stats(const struct scheduler *s, struct engine_stats *ret_stats)
     ret_stats->blocks_used = books.blocks_used;
     ret_stats->blocks_cached = books.blocks_cached;
     ret_stats->blocks_shared = books.blocks_shared;
-    ret_stats->weight_bytes = s->parts.model->weights_bytes;
+    ret_stats->weight_bytes = s->parts.model->weights->bytes;
     fill_groups(s, ret_stats);
 }

@@ -144,8 +144,8 @@ static void score(struct forward *f, const uint32_t *ids, double *ret_chosen)
     uint32_t vocab = f->model->graph->vocab;
     double *logits = mem_zalloc((size_t)f->n * vocab, sizeof *logits);
     ASSERT(logits != NULL);
-    norm(f, f->model->output_norm, f->n, f->model->graph->hidden, f->x, f->h);
-    multiply(f, &f->model->output, NULL, f->h, logits);
+    norm(f, f->model->weights->output_norm, f->n, f->model->graph->hidden, f->x, f->h);
+    multiply(f, &f->model->weights->output, NULL, f->h, logits);
     for (uint32_t t = 0; t + 1 < f->n; t++) {
         const double *z = logits + (size_t)t * vocab;
         double sum = 0.0;
@@ -194,13 +194,13 @@ void reference_forward(const struct model *model, const uint32_t *ids, uint32_t 
     struct forward f = {.model = model, .n = n};
     take_buffers(&f);
     for (uint32_t t = 0; t < n; t++) {
-        packed_row(&model->embedding, ids[t], f.row);
+        packed_row(&model->weights->embedding, ids[t], f.row);
         for (uint32_t i = 0; i < g->hidden; i++)
             f.x[(size_t)t * g->hidden + i] = (double)f.row[i] * (double)g->embedding_scale;
     }
     for (uint32_t i = 0; i < g->n_layers; i++) {
-        run_attention(&f, &g->layers[i], &model->layers[i]);
-        run_ffn(&f, &model->layers[i]);
+        run_attention(&f, &g->layers[i], &model->weights->layers[i]);
+        run_ffn(&f, &model->weights->layers[i]);
     }
     score(&f, ids, ret_chosen);
     double *const buffers[] = {f.x, f.h, f.q, f.k, f.v, f.o, f.a, f.b};

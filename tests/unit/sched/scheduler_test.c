@@ -241,9 +241,9 @@ START_TEST(a_nan_ends_its_request_alone)
     rig_submit(rig, &healthy, &alone);
     rig_run(rig, STEPS_MAX);
     cache_purge(rig_parts(rig)->cache);
-    struct model *model = rig_parts(rig)->model;
+    struct weights *weights = rig_parts(rig)->model->weights;
     const uint16_t nan_half = 0x7e00; /* the scale of row 5 in the first block of its panel */
-    char *panels = model->weights + (model->embedding.panels - model->weights);
+    char *panels = weights->mapping + (weights->embedding.panels - weights->mapping);
     memcpy(panels + 5 * sizeof nan_half, &nan_half, sizeof nan_half);
     rig_submit(rig, &healthy, &beside);
     rig_submit(rig, &sick, &failed);

@@ -1,0 +1,93 @@
+/* lane.h: a generation loaded in the engine: a model over shared weights, a page pool with a
+ * namespace of its own, and the scheduler of its requests.
+ *
+ *   lane_load --> engine_add --> OPEN --> CLOSED --> ABORTING --> FENCED --> FREED --> engine_remove
+ *
+ * What is wanted (lane_want, any thread, only forward) and what is reached (lane_reached, any thread)
+ * are told apart:
+ *
+ *   OPEN      takes requests.
+ *   CLOSED    wanted: from this very call on engine_submit refuses with LANE_CLOSED.
+ *             reached: of those that were accepted none waits for its first step any more; they ended
+ *             as FINISH_ERROR with LANE_CLOSED and no output, so that they may go elsewhere. Within
+ *             one step. Those that run go on to their last token.
+ *   ABORTING  reached: nothing is in flight. What ran ended as FINISH_ERROR, with UNAVAILABLE if it
+ *             had outputs, with LANE_CLOSED if not. Within one step.
+ *   FENCED    reached: a look-up in its cache answers FENCED, for ever. Wanting it wants ABORTING
+ *             first.
+ *   FREED     reached: the page pool went back to the system. Model and weights stay until
+ *             engine_remove.
+ *
+ * Whoever drains wants CLOSED, waits until lane_in_flight is 0 (or no longer than it may), and then
+ * wants FENCED. Each state reached is told by the engine's on_lane_change. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SCHED_LANE_H
+#define FOLDKV_SCHED_LANE_H
+
+#include "config/gguf.h"
+#include "sched/engine_stats.h"
+#include "sched/model.h"
+
+struct cache;
+struct engine;
+struct lane;
+
+enum lane_life { LANE_OPEN, LANE_CLOSED, LANE_ABORTING, LANE_FENCED, LANE_FREED };
+
+struct lane_terms {
+    char id[SHA256_HEX]; /* the generation's id in hex; "": the manifest's identity */
+    uint8_t namespace_id[SHA256_BYTES]; /* zeros: one made from identity and binding */
+    uint64_t
+        cache_bytes; /* page pool; 0: a quarter of the available memory, at most 2 GiB, at least one context */
+    const char *cache_type;        /* "f16", "f32" or "int8" */
+    const char *isa;               /* NULL or "": the best; read only without kernels */
+    const struct kernels *kernels; /* copied; NULL: picked by isa */
+    const uint32_t *stop_ids;      /* end-of-generation tokens, copied */
+    uint32_t n_stop_ids;
+    /* One whose weights to share if the file is the same, NULL: none. Lanes that are in the engine are
+     * looked at anyway; this one need not be (a pool given back, weights kept). */
+    const struct lane *sharing;
+};
+
+/* Loads an opened file (which may be closed afterwards) for engine; any thread but the engine's, and
+ * it takes as long as packing takes. While the engine has lanes that is done by a few threads of the
+ * lowest priority. Weights of a file that is loaded already are shared. NO_MEMORY with the figures if
+ * weights and pool do not fit into the available memory; all else as model_load and cache_new. On
+ * failure nothing is kept. */
+enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
+                      struct engine *engine, struct lane **ret_lane, struct why *ret_why) MUST_USE;
+/* One that was never added; others go by engine_remove. Takes NULL. */
+void lane_free(struct lane **lane);
+
+/* ---- what it is; settled by lane_load ---- */
+
+const char *lane_id(const struct lane *lane);
+const struct model *lane_model(const struct lane *lane);
+const struct kernels *lane_kernels(const struct lane *lane);
+const uint8_t *lane_namespace(const struct lane *lane); /* [SHA256_BYTES] */
+/* Tokens a sequence may hold. */
+uint32_t lane_context(const struct lane *lane);
+/* Tokens that the page pool can hold, over all sequences: those of the groups without a window. */
+uint64_t lane_pool_tokens(const struct lane *lane);
+/* The pool as it was allocated; read it between lane_load and engine_add, or as the function asked
+ * says. */
+const struct cache *lane_cache(const struct lane *lane);
+
+/* ---- its life ---- */
+
+/* A state that is behind what was wanted already changes nothing. */
+void lane_want(struct lane *lane, enum lane_life life);
+enum lane_life lane_wanted(const struct lane *lane);
+enum lane_life lane_reached(const struct lane *lane);
+/* Accepted and not yet handed back as done; any thread. */
+uint32_t lane_in_flight(const struct lane *lane);
+
+/* ---- its counters; any thread, never waits for a step ---- */
+
+/* A consistent copy: admitted = finished + aborted + failed + running + waiting. */
+void lane_stats_copy(const struct lane *lane, struct engine_stats *ret_stats);
+/* Fills in what the system says of the K/V memory (kv_measured_bytes), a few milliseconds for a pool
+ * of gigabytes. */
+void lane_stats_measure(struct lane *lane, struct engine_stats *stats);
+
+#endif
