@@ -16,6 +16,7 @@
 #include "server/connection_priv.h"
 #include "server/log.h"
 #include "server/response.h"
+#include "server/unix_socket.h"
 
 struct state_row {
     const char *name;
@@ -73,7 +74,7 @@ static void on_close(uv_handle_t *handle)
     if (c->next != NULL)
         c->next->previous = c->previous;
     set->count--;
-    set->service->stats->connections_open = set->count;
+    set->service->stats->connections_open--;
     http_parse_release(&c->parse);
     byte_buffer_release(&c->pending);
     byte_buffer_release(&c->out);
@@ -90,7 +91,7 @@ void connection_close(struct connection *c)
     c->holder = (struct connection_holder){0};
     connection_set_state(c, CONNECTION_CLOSED);
     connection_uncount_body(c);
-    uv_close((uv_handle_t *)&c->tcp, on_close);
+    uv_close(&c->link.handle, on_close);
     if (holder.on_leave != NULL) {
         c->set->service->stats->clients_left++;
         holder.on_leave(holder.user);
@@ -121,7 +122,7 @@ static void link_first(struct connection_set *set, struct connection *c)
     set->first = c;
     set->count++;
     set->service->stats->connections_accepted++;
-    set->service->stats->connections_open = set->count;
+    set->service->stats->connections_open++;
 }
 
 /* A client that is one too many hears so, and why. */
@@ -136,14 +137,15 @@ static void turn_away(struct connection *c, enum status status, const char *text
 static void welcome(struct connection_set *set, struct connection *c, bool has_memory)
 {
     int send_bytes = CONNECTION_SEND_BUFFER;
-    (void)uv_tcp_nodelay(&c->tcp, 1); /* these two only tune: without them all still works */
-    (void)uv_send_buffer_size((uv_handle_t *)&c->tcp, &send_bytes);
+    if (c->link.handle.type == UV_TCP) /* these two only tune: without them all still works */
+        (void)uv_tcp_nodelay(&c->link.tcp, 1);
+    (void)uv_send_buffer_size(&c->link.handle, &send_bytes);
     c->state_ms = c->progress_ms = now_ms(c);
     connection_read_start(c);
     if (!connection_is_open(c))
         return;
-    if (set->count > set->service->options.server_connections_max)
-        turn_away(c, STATUS_UNAVAILABLE, "too many connections (server.connections_max)");
+    if (set->count > set->terms.count_max)
+        turn_away(c, STATUS_UNAVAILABLE, set->terms.count_text);
     else if (!has_memory)
         turn_away(c, STATUS_NO_MEMORY, "no memory for another connection");
 }
@@ -157,13 +159,14 @@ void connection_set_accept(struct connection_set *set, uv_stream_t *listener)
         return;
     }
     set->spare = connection_make(set);
-    int opened = uv_tcp_init(set->service->uv, &c->tcp);
-    ASSERT(opened == 0); /* without an address family it opens nothing that could fail */
-    c->tcp.data = c;
+    int opened = listener->type == UV_TCP ? uv_tcp_init(set->service->uv, &c->link.tcp)
+                                          : uv_pipe_init(set->service->uv, &c->link.pipe, 0);
+    ASSERT(opened == 0); /* neither opens anything that could fail */
+    c->link.handle.data = c;
     link_first(set, c);
-    if (uv_accept(listener, (uv_stream_t *)&c->tcp) != 0) {
+    if (uv_accept(listener, &c->link.stream) != 0) {
         connection_close(c);
-    } else if (set->count > set->service->options.server_connections_max + CONNECTION_EXTRA) {
+    } else if (set->count > set->terms.count_max + CONNECTION_EXTRA) {
         set->service->stats->connections_refused++;
         connection_close(c);
     } else {
@@ -173,12 +176,14 @@ void connection_set_accept(struct connection_set *set, uv_stream_t *listener)
 
 /* ---- the set ---- */
 
-enum status connection_set_new(struct service *service, struct connection_set **ret_set)
+enum status connection_set_new(struct service *service, const struct connection_terms *terms,
+                               struct connection_set **ret_set)
 {
     *ret_set = mem_zalloc(1, sizeof **ret_set);
     if (*ret_set == NULL)
         return STATUS_NO_MEMORY;
     (*ret_set)->service = service;
+    (*ret_set)->terms = *terms;
     (*ret_set)->spare = connection_make(*ret_set);
     if ((*ret_set)->spare != NULL)
         return OK;
@@ -318,7 +323,14 @@ bool connection_is_kept(const struct connection *c)
 
 const char *connection_allowed(const struct connection *c)
 {
-    return c->route->takes_json ? "POST" : "GET, HEAD";
+    return c->set->terms.router->allowed(c);
+}
+
+bool connection_peer(const struct connection *c, uid_t *ret_uid)
+{
+    uv_os_fd_t fd;
+    return c->link.handle.type == UV_NAMED_PIPE && uv_fileno(&c->link.handle, &fd) == 0 &&
+           unix_socket_peer(fd, ret_uid);
 }
 
 void connection_set_not_kept(struct connection *c)

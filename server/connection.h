@@ -14,6 +14,14 @@
 
 struct connection;
 struct connection_set;
+struct router;
+
+/* What is behind a listener. */
+struct connection_terms {
+    const struct router *router;
+    uint32_t count_max;
+    const char *count_text; /* what a client hears that is one too many */
+};
 
 enum {
     CONNECTION_ROOM_BYTES = 65536, /* a stream waits while more than this is unsent */
@@ -37,8 +45,9 @@ struct connection_holder {
     void (*on_room)(void *user); /* connection_has_room has become true again */
 };
 
-/* The set owns every connection of a loop. */
-enum status connection_set_new(struct service *service, struct connection_set **ret_set) MUST_USE;
+/* The set owns every connection of a listener. */
+enum status connection_set_new(struct service *service, const struct connection_terms *terms,
+                               struct connection_set **ret_set) MUST_USE;
 /* Closes everything at once. The set is freed by connection_set_free after the loop has run its close callbacks. */
 void connection_set_close(struct connection_set *set);
 void connection_set_free(struct connection_set **set);
@@ -62,6 +71,8 @@ uint64_t connection_request_ns(const struct connection *c);
 bool connection_is_kept(const struct connection *c);
 /* The methods of the path, for a 405. */
 const char *connection_allowed(const struct connection *c);
+/* The user at the other end of a Unix socket; false for TCP. */
+bool connection_peer(const struct connection *c, uid_t *ret_uid) MUST_USE;
 
 void connection_hold(struct connection *c, struct connection_holder holder);
 /* Used by response.c. begin marks the answer as begun; write queues bytes; flush sends what can be sent; end finishes the answer: the

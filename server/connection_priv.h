@@ -5,6 +5,7 @@
 
 #include "server/connection.h"
 #include "server/router.h"
+#include "server/stream_handle.h"
 
 enum {
     CONNECTION_MAGIC = 0x636f6e6e,
@@ -27,7 +28,7 @@ struct connection {
     enum connection_state state;
     struct connection_set *set;
     struct connection *previous, *next;
-    uv_tcp_t tcp;
+    union stream_handle link;
     uv_write_t write;
     uv_shutdown_t shutdown;
 
@@ -59,6 +60,7 @@ struct connection {
 
 struct connection_set {
     struct service *service;
+    struct connection_terms terms;
     struct connection *first;
     uint32_t count; /* all, those over the limit included */
     struct connection

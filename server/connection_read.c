@@ -10,8 +10,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/connection_priv.h"
 
-#include <strings.h>
-
 #include "server/log.h"
 #include "server/request_id.h"
 #include "server/response.h"
@@ -23,35 +21,23 @@ static bool may_parse(const struct connection *c)
     return wants && connection_has_room(c);
 }
 
-/* application/json or anything +json; parameters do not matter. */
-static bool is_json_type(const struct http_head *head)
-{
-    const char *text = head->content_type.text;
-    size_t len = strcspn(text, "; \t");
-    if (head->content_type.is_long)
-        return false;
-    return (len == 16 && strncasecmp(text, "application/json", 16) == 0) ||
-           (len > 5 && strncasecmp(text + len - 5, "+json", 5) == 0);
-}
-
 static void answer_refusal(struct connection *c)
 {
-    struct why why = {0};
     if (c->refusal == STATUS_METHOD_NOT_ALLOWED)
-        (void)why_set(&why, c->refusal, "", "%s takes %s", c->parse.head.path,
+        (void)why_set(&c->parse.why, c->refusal, "", "%s takes %s", c->parse.head.path,
                       connection_allowed(c));
-    response_error(c, c->refusal, &why);
+    response_error(c, c->refusal, &c->parse.why);
 }
 
 /* The head is in: choose the route; refuse at once what has a body that nobody wants. */
 static void on_head(struct connection *c)
 {
     struct http_head *head = &c->parse.head;
-    bool has_body = head->is_chunked || head->content_length > 0;
+    bool has_body = http_head_has_body(head);
     request_id_choose(head, c->set->service->seed, &c->set->n_ids, c->request_id);
     c->is_kept = head->keep_alive;
-    c->refusal = router_find(head, &c->route);
-    if (c->refusal == OK && c->route->takes_json && !is_json_type(head))
+    c->refusal = c->set->terms.router->find(c, &c->route, &c->parse.why);
+    if (c->refusal == OK && c->route->takes_json && !http_head_is_json(head))
         c->refusal = STATUS_UNSUPPORTED_MEDIA;
     if (!has_body)
         return;
@@ -164,7 +150,7 @@ static void take_bytes(struct connection *c, const char *bytes, size_t len)
     if (c->pending.failed) {
         connection_close(c);
     } else if (c->pending.len >= CONNECTION_PENDING_BYTES) {
-        uv_read_stop((uv_stream_t *)&c->tcp);
+        uv_read_stop(&c->link.stream);
         c->is_reading = false;
     }
 }
@@ -186,7 +172,7 @@ static void on_end(struct connection *c, ssize_t error)
     }
     c->has_ended = true; /* it reads what is on its way; then connection_shut_if_done closes */
     c->is_kept = false;
-    uv_read_stop((uv_stream_t *)&c->tcp);
+    uv_read_stop(&c->link.stream);
     c->is_reading = false;
 }
 
@@ -211,7 +197,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 void connection_read_start(struct connection *c)
 {
-    if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) != 0)
+    if (uv_read_start(&c->link.stream, on_alloc, on_read) != 0)
         connection_close(c);
     else
         c->is_reading = true;

@@ -12,8 +12,7 @@
 
 size_t connection_unsent(const struct connection *c)
 {
-    size_t with_libuv =
-        c->is_writing ? uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp) : 0;
+    size_t with_libuv = c->is_writing ? uv_stream_get_write_queue_size(&c->link.stream) : 0;
     return c->out.len + with_libuv;
 }
 
@@ -48,7 +47,7 @@ void connection_shut_if_done(struct connection *c)
     c->is_shut = true;
     c->shutdown.data = c;
     byte_buffer_release(&c->pending);
-    if (c->has_ended || uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shut) != 0)
+    if (c->has_ended || uv_shutdown(&c->shutdown, &c->link.stream, on_shut) != 0)
         connection_close(c);
     else if (!c->is_reading)
         connection_read_start(c);
@@ -90,7 +89,7 @@ static void queue_rest(struct connection *c)
     uv_buf_t buf = uv_buf_init(c->in_flight.bytes, (unsigned)c->in_flight.len);
     c->write.data = c;
     c->is_writing = true;
-    if (uv_write(&c->write, (uv_stream_t *)&c->tcp, &buf, 1, on_written) != 0) {
+    if (uv_write(&c->write, &c->link.stream, &buf, 1, on_written) != 0) {
         c->is_writing = false;
         connection_close(c);
     }
@@ -107,7 +106,7 @@ void connection_flush(struct connection *c)
     if (c->is_writing || c->out.len == 0)
         return;
     uv_buf_t buf = uv_buf_init(c->out.bytes, (unsigned)c->out.len);
-    int sent = uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
+    int sent = uv_try_write(&c->link.stream, &buf, 1);
     if (sent < 0 && sent != UV_EAGAIN) {
         connection_close(c);
         return;

@@ -386,3 +386,18 @@ enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t 
     *ret_used = used;
     return p->phase == PHASE_REFUSED ? HTTP_REFUSED : event;
 }
+
+bool http_head_is_json(const struct http_head *head)
+{
+    const char *text = head->content_type.text;
+    size_t len = strcspn(text, "; \t");
+    if (head->content_type.is_long)
+        return false;
+    return (len == 16 && strncasecmp(text, "application/json", 16) == 0) ||
+           (len > 5 && strncasecmp(text + len - 5, "+json", 5) == 0);
+}
+
+bool http_head_has_body(const struct http_head *head)
+{
+    return head->is_chunked || head->content_length > 0;
+}

@@ -91,5 +91,9 @@ enum http_event http_parse_feed(struct http_parse *p, const char *bytes, size_t 
                                 size_t *ret_used);
 /* True between requests: nothing of the next one's request line is here. */
 bool http_parse_is_idle(const struct http_parse *p);
+/* The body is application/json or anything +json; parameters do not matter. */
+bool http_head_is_json(const struct http_head *head);
+/* There is one, maybe empty if it comes in chunks. */
+bool http_head_has_body(const struct http_head *head);
 
 #endif

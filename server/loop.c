@@ -8,7 +8,7 @@
  *
  * ALWAYS  (1) libuv's arrays are as large as they will ever be before the first client.   reserve_descriptors
  *         (2) loop_run returns only when no connection and no completion is left, or when waiting has proved useless.
- * OWNS    The uv loop and its handles, the set of connections.
+ * OWNS    The uv loop and its handles, the doors.
  * THREAD  loop, but for loop_wake
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -22,32 +22,30 @@
 
 #include "config/mem.h"
 #include "server/completion.h"
-#include "server/connection.h"
-#include "server/listen_address.h"
+#include "server/door.h"
 #include "server/log.h"
+#include "server/router.h"
 #include "server/service_notify.h"
 #include "server/thread_slice.h"
 
 enum {
-    BACKLOG = 1024,
     SWEEP_MS = 100,
     FORCE_MS = 5000,         /* after a cancel, the time to tell the clients */
     DESCRIPTORS_BESIDE = 128 /* files, epoll, pipes, and clients that are being turned away */
 };
 
+enum door_name { DOOR_INFERENCE, DOOR_ADMIN, DOOR_COUNT };
 enum phase { SERVING, LEAVING, CLOSING, CANCELLING, FORCED, GIVEN_UP };
 
 struct loop {
     uv_loop_t uv;
     struct service *service;
-    struct connection_set *connections;
-    uv_tcp_t listener;
+    struct door doors[DOOR_COUNT];
     uv_async_t wake;
     uv_signal_t on_term, on_int;
     uv_timer_t sweep; /* runs while there are connections, and while ending */
     uv_timer_t stage; /* when the present phase is over */
     enum phase phase;
-    char url[LISTEN_ADDRESS_TEXT + 8];
 };
 
 static enum status from_uv(int error, const char *what, struct why *ret_why)
@@ -74,20 +72,36 @@ static void start_timer(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms, ui
     ASSERT(started == 0); /* it fails only for a closing handle */
 }
 
+static uint32_t count_clients(const struct loop *loop)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < DOOR_COUNT; i++)
+        n += door_count(&loop->doors[i]);
+    return n;
+}
+
+/* For each door that was bound. */
+static void each_set(struct loop *loop, void (*act)(struct connection_set *set))
+{
+    for (size_t i = 0; i < DOOR_COUNT; i++)
+        if (loop->doors[i].connections != NULL)
+            act(loop->doors[i].connections);
+}
+
 static void stop_if_over(struct loop *loop)
 {
-    bool is_over =
-        loop->service->completions == NULL && connection_set_count(loop->connections) == 0;
+    bool is_over = loop->service->completions == NULL && count_clients(loop) == 0;
     if (loop->phase >= CLOSING && is_over)
         uv_stop(&loop->uv);
 }
 
-static void close_door(struct loop *loop)
+static void close_doors(struct loop *loop)
 {
     loop->service->is_closing = true;
     engine_drain(loop->service->engine);
-    uv_close((uv_handle_t *)&loop->listener, NULL);
-    connection_set_retire(loop->connections);
+    for (size_t i = 0; i < DOOR_COUNT; i++)
+        door_close(&loop->doors[i]);
+    each_set(loop, connection_set_retire);
     start_timer(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
@@ -102,7 +116,7 @@ static void enter(struct loop *loop, enum phase phase)
         return;
     }
     if (was_open)
-        close_door(loop);
+        close_doors(loop);
     if (phase == CLOSING) {
         log_event(LOG_LEVEL_INFO, "draining", "no new clients; %u requests go on",
                   engine_active(loop->service->engine));
@@ -113,7 +127,7 @@ static void enter(struct loop *loop, enum phase phase)
         completion_cancel_all(loop->service);
         start_timer(&loop->stage, on_stage, FORCE_MS, FORCE_MS);
     } else {
-        connection_set_close(loop->connections);
+        each_set(loop, connection_set_close);
     }
     if (phase == GIVEN_UP)
         uv_stop(&loop->uv); /* the engine does not let go: nothing is left to wait for */
@@ -138,21 +152,15 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_sweep(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
-    connection_set_sweep(loop->connections);
-    if (connection_set_count(loop->connections) == 0 && loop->phase < CLOSING)
+    each_set(loop, connection_set_sweep);
+    if (count_clients(loop) == 0 && loop->phase < CLOSING)
         uv_timer_stop(timer);
     stop_if_over(loop);
 }
 
-static void on_client(uv_stream_t *listener, int status)
+static void on_client(void *user)
 {
-    struct loop *loop = listener->data;
-    if (status != 0) {
-        log_event(LOG_LEVEL_WARN, "accept", "%s", uv_strerror(status));
-        return;
-    }
-    uv_update_time(&loop->uv);
-    connection_set_accept(loop->connections, listener);
+    struct loop *loop = user;
     if (!uv_is_active((uv_handle_t *)&loop->sweep))
         start_timer(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
@@ -251,13 +259,13 @@ static enum status start_workers(struct loop *loop, struct why *ret_why)
 
 static int init_handles(struct loop *loop)
 {
-    uv_handle_t *handles[] = {(uv_handle_t *)&loop->listener, (uv_handle_t *)&loop->wake,
-                              (uv_handle_t *)&loop->on_term,  (uv_handle_t *)&loop->on_int,
-                              (uv_handle_t *)&loop->sweep,    (uv_handle_t *)&loop->stage};
-    int errors[] = {
-        uv_tcp_init(&loop->uv, &loop->listener),   uv_async_init(&loop->uv, &loop->wake, on_wake),
-        uv_signal_init(&loop->uv, &loop->on_term), uv_signal_init(&loop->uv, &loop->on_int),
-        uv_timer_init(&loop->uv, &loop->sweep),    uv_timer_init(&loop->uv, &loop->stage)};
+    uv_handle_t *handles[] = {(uv_handle_t *)&loop->wake, (uv_handle_t *)&loop->on_term,
+                              (uv_handle_t *)&loop->on_int, (uv_handle_t *)&loop->sweep,
+                              (uv_handle_t *)&loop->stage};
+    int errors[] = {uv_async_init(&loop->uv, &loop->wake, on_wake),
+                    uv_signal_init(&loop->uv, &loop->on_term),
+                    uv_signal_init(&loop->uv, &loop->on_int),
+                    uv_timer_init(&loop->uv, &loop->sweep), uv_timer_init(&loop->uv, &loop->stage)};
     for (size_t i = 0; i < ARRAY_LEN(handles); i++)
         handles[i]->data = loop;
     for (size_t i = 0; i < ARRAY_LEN(errors); i++)
@@ -288,8 +296,6 @@ enum status loop_new(struct service *service, struct loop **ret_loop, struct why
     error = s == OK ? init_handles(loop) : 0;
     if (error != 0)
         s = from_uv(error, "starting the loop", ret_why);
-    if (s == OK && (s = connection_set_new(service, &loop->connections)) != OK)
-        (void)why_set(ret_why, s, "", "no memory for connections");
     *ret_loop = loop;
     if (s != OK)
         loop_free(ret_loop);
@@ -309,41 +315,36 @@ void loop_free(struct loop **loop)
     if (l == NULL)
         return;
     *loop = NULL;
-    if (l->connections != NULL)
-        connection_set_close(l->connections);
+    for (size_t i = 0; i < DOOR_COUNT; i++)
+        door_close(&l->doors[i]);
+    each_set(l, connection_set_close);
     uv_walk(&l->uv, close_handle, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
     int closed = uv_loop_close(&l->uv);
     ASSERT(closed == 0);
-    connection_set_free(&l->connections);
+    for (size_t i = 0; i < DOOR_COUNT; i++)
+        door_free(&l->doors[i]);
     mem_free(l);
 }
 
 enum status loop_bind(struct loop *loop, const char *address, struct why *ret_why)
 {
-    struct sockaddr_storage bound;
-    int len = sizeof bound;
-    TRY(listen_address_parse(address, &bound, ret_why));
-    int error = uv_tcp_bind(&loop->listener, (const struct sockaddr *)&bound, 0);
-    if (error == 0)
-        error = uv_tcp_getsockname(&loop->listener, (struct sockaddr *)&bound,
-                                   &len); /* a taken port shows here */
-    if (error != 0)
-        return why_set(ret_why, STATUS_IO, "server.listen", "server.listen is '%.200s': %s",
-                       address, uv_strerror(error));
-    char text[LISTEN_ADDRESS_TEXT];
-    listen_address_print(&bound, text);
-    snprintf(loop->url, sizeof loop->url, "http://%s", text);
-    return OK;
+    struct door_terms terms = {
+        .field = "server.listen",
+        .connections = {.router = &router_inference,
+                        .count_max = loop->service->options.server_connections_max,
+                        .count_text = "too many connections (server.connections_max)"},
+        .on_client = on_client,
+        .user = loop};
+    return door_bind(&loop->doors[DOOR_INFERENCE], loop->service, address, &terms, ret_why);
 }
 
 enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why)
 {
-    int error = uv_listen((uv_stream_t *)&loop->listener, BACKLOG, on_client);
-    if (error != 0)
-        return why_set(ret_why, STATUS_IO, "server.listen", "server.listen is '%.200s': %s",
-                       loop->service->options.server_listen, uv_strerror(error));
+    for (size_t i = 0; i < DOOR_COUNT; i++)
+        if (loop->doors[i].is_open)
+            TRY(door_listen(&loop->doors[i], ret_why));
     loop->service->is_ready = true;
-    *ret_url = loop->url;
+    *ret_url = loop->doors[DOOR_INFERENCE].url;
     return OK;
 }

@@ -11,10 +11,10 @@ struct loop;
 enum status loop_new(struct service *service, struct loop **ret_loop, struct why *ret_why) MUST_USE;
 /* Also closes what loop_bind opened, if loop_run was never reached. */
 void loop_free(struct loop **loop);
-/* HOST:PORT or [IPV6]:PORT; HOST is a number or "localhost". Takes the port without listening. BAD_OPTION, or IO if the port is
- * taken. */
+/* HOST:PORT, [IPV6]:PORT or unix:PATH; HOST is a number or "localhost". Takes the address without listening. BAD_OPTION, or IO if the
+ * address is taken. */
 enum status loop_bind(struct loop *loop, const char *address, struct why *ret_why) MUST_USE;
-/* Clients may connect; service->engine and tokenizer must be there. *ret_url, valid as long as the loop, is http://HOST:PORT. */
+/* Clients may connect; service->engine and tokenizer must be there. *ret_url, valid as long as the loop, is http://HOST:PORT or unix:PATH. */
 enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why) MUST_USE;
 /* The engine's on_wake; user is the loop. Any thread, from loop_new to loop_free. */
 void loop_wake(void *user);

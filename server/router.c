@@ -42,3 +42,20 @@ enum status router_find(const struct http_head *head, const struct route **ret_r
     }
     return STATUS_NOT_FOUND;
 }
+
+static enum status find(const struct connection *c, const struct route **ret_route,
+                        struct why *ret_why)
+{
+    (void)ret_why; /* the status says it all */
+    return router_find(connection_head(c), ret_route);
+}
+
+static const char *allowed(const struct connection *c)
+{
+    const struct route *route = NULL;
+    enum status s = router_find(connection_head(c), &route);
+    ASSERT(s == STATUS_METHOD_NOT_ALLOWED);
+    return route->takes_json ? "POST" : "GET, HEAD";
+}
+
+const struct router router_inference = {.find = find, .allowed = allowed};

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "config/mem.h"
+#include "tests/support/peer.h"
 
 enum { ARGUMENTS_MAX = 40, READY_SECONDS = 120, STOP_SECONDS = 60 };
 
@@ -34,7 +35,7 @@ struct daemon {
     int port;
     bool is_reaped;
     int exit_code;
-    char url[64];
+    char url[192];
     char *err_text;
 };
 
@@ -119,9 +120,14 @@ struct daemon *daemon_start_program(const char *const arguments[])
     struct daemon *d = mem_zalloc(1, sizeof *d);
     ck_assert_ptr_nonnull(d);
     spawn(d, arguments);
-    char line[128];
+    char line[192];
     read_ready_line(d, line, sizeof line);
     int used = 0;
+    if (strncmp(line, "ready unix:", 11) == 0) {
+        peer_use_path(line + 11);
+        snprintf(d->url, sizeof d->url, "%s", line + 6);
+        return d;
+    }
     ck_assert_msg(sscanf(line, "ready http://127.0.0.1:%d%n", &d->port, &used) == 1 &&
                       line[used] == '\0',
                   "the ready line is '%s'", line);

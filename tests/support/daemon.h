@@ -23,9 +23,10 @@ int daemon_seconds(int seconds);
 struct daemon *daemon_start(const char *model, const char *const flags[]);
 /* The same for any program and arguments that print the ready line; arguments[0] is the program. */
 struct daemon *daemon_start_program(const char *const arguments[]);
+/* 0 if it listens on a Unix socket, which peer_connect(0) then reaches. */
 int daemon_port(const struct daemon *daemon);
 pid_t daemon_pid(const struct daemon *daemon);
-/* "http://127.0.0.1:PORT" */
+/* "http://127.0.0.1:PORT" or "unix:PATH" */
 const char *daemon_url(const struct daemon *daemon);
 /* Open descriptors and resident bytes, as /proc has them now. */
 int daemon_descriptors(const struct daemon *daemon);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,16 +43,28 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static struct sockaddr_un unix_address = {.sun_family = AF_UNIX};
+
+void peer_use_path(const char *path)
+{
+    int n = snprintf(unix_address.sun_path, sizeof unix_address.sun_path, "%s", path);
+    ck_assert_int_lt(n, (int)sizeof unix_address.sun_path);
+}
+
 struct peer *peer_connect(int port)
 {
     struct peer *p = mem_zalloc(1, sizeof *p);
     ck_assert_ptr_nonnull(p);
-    p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    p->fd = socket(port != 0 ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(p->fd, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_msg(connect(p->fd, (struct sockaddr *)&address, sizeof address) == 0, "connect: %s",
-                  strerror(errno));
+    int connected = port != 0
+                        ? connect(p->fd, (struct sockaddr *)&address, sizeof address)
+                        : connect(p->fd, (struct sockaddr *)&unix_address, sizeof unix_address);
+    ck_assert_msg(connected == 0, "connect: %s", strerror(errno));
+    if (port == 0)
+        return p;
     int on = 1;
     setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return p;

@@ -17,7 +17,9 @@ struct reply {
     bool is_whole; /* the body came to its declared end */
 };
 
+/* port 0: the Unix socket that peer_use_path named last. */
 struct peer *peer_connect(int port);
+void peer_use_path(const char *path);
 /* Takes NULL; a plain close. */
 void peer_free(struct peer **peer);
 /* Closes so that the other side sees a reset. */

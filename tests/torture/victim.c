@@ -14,8 +14,12 @@ struct daemon *victim_start(const char *const flags[])
 {
     const char *fake = getenv("FOLDKV_TEST_FAKE");
     ck_assert_msg(fake != NULL && access(fake, X_OK) == 0, "FOLDKV_TEST_FAKE names no program");
+    char path[96];
+    snprintf(path, sizeof path, "unix:/tmp/foldkv-victim-%d", (int)getpid());
+    const char *transport = getenv("FOLDKV_TEST_TRANSPORT");
+    bool is_unix = transport != NULL && strcmp(transport, "unix") == 0;
     const char *arguments[ARGUMENTS_MAX] = {fake, "serve", daemon_model(), "--listen",
-                                            "127.0.0.1:0"};
+                                            is_unix ? path : "127.0.0.1:0"};
     size_t n = 5;
     for (size_t i = 0; flags != NULL && flags[i] != NULL; i++) {
         ck_assert_uint_lt(n + 1, ARRAY_LEN(arguments));

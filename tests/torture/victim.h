@@ -7,7 +7,8 @@
 #include "tests/support/fake_engine.h"
 #include "tests/support/peer.h"
 
-/* The program with the fake engine (FOLDKV_TEST_FAKE), ready. flags as for daemon_start. */
+/* The program with the fake engine (FOLDKV_TEST_FAKE), ready. flags as for daemon_start. With FOLDKV_TEST_TRANSPORT=unix it
+ * listens on a Unix socket. */
 struct daemon *victim_start(const char *const flags[]);
 /* The text of a POST /v1/completions, head and body, into text[size]; more is put into the JSON, e.g. ",\"stream\":true". */
 size_t victim_request(enum fake_pace pace, uint32_t max_tokens, const char *more, char *text,
