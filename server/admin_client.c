@@ -287,13 +287,23 @@ static enum status refusal(const struct admin_answer *answer, struct why *ret_wh
     return status;
 }
 
+/* What curl says of a socket names a host that there is not; the system's word is better. */
+static enum status unreachable(const struct admin_client *c, CURLcode code, struct why *ret_why)
+{
+    long number = 0;
+    const char *text = c->curl_error[0] != '\0' ? c->curl_error : curl_easy_strerror(code);
+    if (code == CURLE_COULDNT_CONNECT && curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number) == CURLE_OK &&
+        number != 0)
+        text = strerror((int)number);
+    return why_set(ret_why, STATUS_UNAVAILABLE, "admin", "nobody answers at %.128s: %.128s", c->place, text);
+}
+
 static enum status take_answer(struct admin_client *c, CURLcode code, struct incoming *in,
                                struct admin_answer *ret_answer, struct why *ret_why)
 {
     long http = 0;
     if (code != CURLE_OK)
-        return why_set(ret_why, STATUS_UNAVAILABLE, "admin", "nobody answers at %.128s: %.128s", c->place,
-                       c->curl_error[0] != '\0' ? c->curl_error : curl_easy_strerror(code));
+        return unreachable(c, code, ret_why);
     if (curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &http) != CURLE_OK)
         http = 0;
     ret_answer->http = (int)http;

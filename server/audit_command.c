@@ -1,17 +1,23 @@
-/* audit_command.c: `foldkv audit list` and `foldkv audit verify`: the audit of a state directory.
+/* audit_command.c: `foldkv audit list` and `foldkv audit verify`: the audit of a state directory, or of a daemon elsewhere.
  *
- * HOW     The registry is opened for reading only, so both work beside the daemon that has it locked.
+ * HOW     The registry is opened for reading only, so both work beside the daemon that has it locked. With --admin, list asks the
+ *         daemon page by page; verify needs the receipts and so the directory.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 
 #include "sched/audit.h"
 #include "sched/audit_verify.h"
-#include "server/command.h"
+#include "config/mem.h"
+#include "server/admin_line.h"
 
-extern char **environ;
+enum { LIST_MAX_DEFAULT = 1000, LIST_MAX = 1000000, PAGE_ENTRIES = 1000 };
+enum flag { AFTER, LIMIT, FLAG_COUNT };
 
-enum { LIST_MAX_DEFAULT = 1000 };
+static const struct option_extra flags[FLAG_COUNT] = {
+    [AFTER] = {.flag = "after", .metavar = "SEQ", .prose = "list: only entries behind this one."},
+    [LIMIT] = {.flag = "limit", .metavar = "N", .prose = "list: at most so many entries; 1000 if not given."},
+};
 
 static enum status print_entry(void *user, const struct audit_entry *entry, struct why *ret_why)
 {
@@ -22,17 +28,63 @@ static enum status print_entry(void *user, const struct audit_entry *entry, stru
     return OK;
 }
 
-static int list(struct registry *registry, const struct option_extra *after,
-                const struct option_extra *limit, struct why *why)
+static enum status read_range(const struct admin_line *line, uint64_t *ret_first, uint64_t *ret_most,
+                              struct why *ret_why)
 {
-    uint64_t first = 0, most = LIST_MAX_DEFAULT;
-    if (after->ret_value != NULL && command_number(after, 0, INT64_MAX / 2, &first, why) != OK)
-        return command_complain(why);
-    if (limit->ret_value != NULL && command_number(limit, 1, 1000000, &most, why) != OK)
-        return command_complain(why);
-    if (audit_each(registry, (int64_t)first, (int64_t)most, print_entry, NULL, why) != OK)
+    *ret_first = 0;
+    *ret_most = LIST_MAX_DEFAULT;
+    if (line->own[AFTER].ret_value != NULL)
+        TRY(command_number(&line->own[AFTER], 0, INT64_MAX / 16, ret_first, ret_why));
+    if (line->own[LIMIT].ret_value != NULL)
+        TRY(command_number(&line->own[LIMIT], 1, LIST_MAX, ret_most, ret_why));
+    return OK;
+}
+
+static int list(const struct admin_line *line, struct registry *registry, struct why *why)
+{
+    uint64_t first, most;
+    if (read_range(line, &first, &most, why) != OK ||
+        audit_each(registry, (int64_t)first, (int64_t)most, print_entry, NULL, why) != OK)
         return command_complain(why);
     return COMMAND_DONE;
+}
+
+/* Lines of a page, and the sequence number of the last one. */
+static uint64_t count_lines(const char *text, size_t len, int64_t *ret_last)
+{
+    uint64_t n = 0;
+    for (const char *end; len > 0 && (end = memchr(text, '\n', len)) != NULL; n++) {
+        size_t line_len = (size_t)(end - text) + 1;
+        json_t *line = json_loadb(text, line_len, 0, NULL);
+        *ret_last = json_integer_value(json_object_get(json_object_get(line, "entry"), "seq"));
+        json_decref(line);
+        text += line_len;
+        len -= line_len;
+    }
+    return n;
+}
+
+static int list_from_daemon(struct admin_line *line)
+{
+    uint64_t first, left;
+    struct why why = {0};
+    if (read_range(line, &first, &left, &why) != OK)
+        return command_complain(&why);
+    int64_t after = (int64_t)first;
+    while (left > 0) {
+        uint64_t page = left < PAGE_ENTRIES ? left : PAGE_ENTRIES;
+        struct admin_question q = {.op = ADMIN_AUDIT_LIST, .after = after, .limit = (int64_t)page};
+        struct admin_answer answer;
+        int code;
+        if (!admin_line_ask(line, &q, &answer, NULL, &code))
+            return code;
+        if (answer.text != NULL)
+            fputs(answer.text, stdout);
+        uint64_t n = answer.text != NULL ? count_lines(answer.text, answer.len, &after) : 0;
+        mem_free(answer.text);
+        left = n < page ? 0 : left - n;
+    }
+    return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
 }
 
 static int verify(struct registry *registry, bool is_json, struct why *why)
@@ -52,37 +104,34 @@ static int verify(struct registry *registry, bool is_json, struct why *why)
     return COMMAND_DONE;
 }
 
-int audit_command(size_t n_words, char *const *words)
+static int read_directory(struct admin_line *line, bool is_list)
 {
-    struct option_extra extras[] = {
-        {.flag = "state",
-         .metavar = "DIR",
-         .prose = "The state directory that serve was started with."},
-        {.flag = "after", .metavar = "SEQ", .prose = "list: only entries behind this one."},
-        {.flag = "limit",
-         .metavar = "N",
-         .prose = "list: at most so many entries; 1000 if not given."},
-        {.flag = "json", .prose = "verify: one JSON object instead of text."},
-    };
-    struct options options;
-    struct options_line line;
     struct registry *registry = NULL;
     struct why why = {0};
-    if (options_load(n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) !=
-        OK)
-        return command_complain(&why);
-    if (line.is_help)
-        return command_print_help("audit", extras, ARRAY_LEN(extras), false);
-    bool is_list = line.n_positionals == 1 && strcmp(line.positionals[0], "list") == 0;
-    bool is_verify = line.n_positionals == 1 && strcmp(line.positionals[0], "verify") == 0;
-    if (!is_list && !is_verify)
-        return command_misused("audit", "audit takes list or verify");
-    if (extras[0].ret_value == NULL)
+    const char *state = line->extras[ADMIN_FLAG_STATE].ret_value;
+    if (state == NULL)
         return command_misused("audit", "--state DIR is needed");
-    int code = registry_open_reader(extras[0].ret_value, &registry, &why) == OK
-                   ? (is_list ? list(registry, &extras[1], &extras[2], &why)
-                              : verify(registry, extras[3].ret_value != NULL, &why))
-                   : command_complain(&why);
+    int code = registry_open_reader(state, &registry, &why) != OK ? command_complain(&why)
+               : is_list                                           ? list(line, registry, &why)
+                         : verify(registry, admin_line_has(line, ADMIN_FLAG_JSON), &why);
     registry_close(&registry);
+    return code;
+}
+
+int audit_command(size_t n_words, char *const *words)
+{
+    struct admin_line line;
+    int code;
+    if (!admin_line_read(&line, "audit", n_words, words, flags, FLAG_COUNT, &code))
+        return code;
+    const char *word = line.words.n_positionals == 1 ? line.words.positionals[0] : "";
+    bool is_list = strcmp(word, "list") == 0, is_verify = strcmp(word, "verify") == 0;
+    if (!is_list && !is_verify)
+        code = command_misused("audit", "audit takes list or verify");
+    else if (is_list && admin_line_has(&line, ADMIN_FLAG_ADMIN))
+        code = list_from_daemon(&line);
+    else
+        code = read_directory(&line, is_list);
+    admin_line_release(&line);
     return code;
 }

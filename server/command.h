@@ -24,6 +24,11 @@ int evidence_command(size_t n_words, char *const *words);
 int bench_command(size_t n_words, char *const *words);
 int rollout_command(size_t n_words, char *const *words);
 int audit_command(size_t n_words, char *const *words);
+int publish_command(size_t n_words, char *const *words);
+int evaluate_command(size_t n_words, char *const *words);
+int generations_command(size_t n_words, char *const *words);
+int forget_command(size_t n_words, char *const *words);
+int rollback_command(size_t n_words, char *const *words);
 int help_command(size_t n_words, char *const *words);
 
 extern const struct command commands[];

@@ -107,7 +107,6 @@ int help_command(size_t n_words, char *const *words)
         return command->run(1, help_flag);
     for (size_t i = 0; i < command_count; i++)
         printf("foldkv %-42s %s\n", commands[i].usage, commands[i].summary);
-    printf("\ntopics: serve inspect kernels evidence bench audit options example reference metrics "
-           "errors gates\n");
+    printf("\ntopics: a command, or options example reference metrics errors gates\n");
     return COMMAND_DONE;
 }

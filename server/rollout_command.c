@@ -1,20 +1,27 @@
-/* rollout_command.c: `foldkv rollout`: what is done to a rollout, and its flags; `plan` needs no daemon. */
+/* rollout_command.c: `foldkv rollout`: what is done to a rollout, and its flags.
+ *
+ * HOW     `plan` needs no daemon. All else is a call of the admin API; a rollout that is not named is the active one.
+ */
 // SPDX-License-Identifier: Apache-2.0
-#include <inttypes.h>
-
+#include "config/document.h"
 #include "config/mem.h"
-#include "sched/rollout_power.h"
-#include "server/command.h"
+#include "server/admin_line.h"
+#include "server/admin_show.h"
+#include "server/rollout_forecast.h"
+#include "server/rollout_watch.h"
 
-extern char **environ;
-
-enum flag { JSON, PLAN, ERROR, GOOD, TPOT_SPREAD, TTFT_SPREAD, FLAG_COUNT };
+enum flag { PLAN, WATCH, REASON, ERROR, GOOD, TPOT_SPREAD, TTFT_SPREAD, FLAG_COUNT };
 
 static const struct option_extra flags[FLAG_COUNT] = {
-    [JSON] = {.flag = "json", .prose = "One JSON object instead of text."},
     [PLAN] = {.flag = "plan",
               .metavar = "FILE",
-              .prose = "The plan file; without it the default plan."},
+              .prose = "plan, start: the plan file; without it the default plan."},
+    [WATCH] = {.flag = "watch",
+               .prose = "status: stay and show arms, evidence and gates until the rollout ends; exit "
+                        "0 only if it ends promoted."},
+    [REASON] = {.flag = "reason",
+                .metavar = "TEXT",
+                .prose = "pause, abort: what the audit says of it."},
     [ERROR] = {.flag = "error-ppm",
                .metavar = "N",
                .prose = "plan: stable's error rate in millionths (1000)."},
@@ -29,14 +36,18 @@ static const struct option_extra flags[FLAG_COUNT] = {
                      .prose = "plan: standard deviation of log TTFT in thousandths (500)."},
 };
 
-struct rollout_line {
-    struct options options;
-    struct options_line words;
-    struct option_extra extras[FLAG_COUNT];
+struct deed {
+    const char *name;
+    int (*run)(struct admin_line *line, const struct deed *deed);
+    enum admin_op op;
+    size_t most; /* words behind the name */
+    const char *headline;
 };
 
-static enum status read_service(const struct rollout_line *line,
-                                struct rollout_service *ret_service, struct why *ret_why)
+/* ---- plan ---- */
+
+static enum status read_service(const struct admin_line *line, struct rollout_service *ret_service,
+                                struct why *ret_why)
 {
     const struct {
         enum flag flag;
@@ -48,7 +59,7 @@ static enum status read_service(const struct rollout_line *line,
                    {TTFT_SPREAD, 3000, &ret_service->ttft_spread_milli}};
     rollout_service_defaults(ret_service);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        const struct option_extra *extra = &line->extras[numbers[i].flag];
+        const struct option_extra *extra = &line->own[numbers[i].flag];
         uint64_t number;
         if (extra->ret_value == NULL)
             continue;
@@ -58,139 +69,135 @@ static enum status read_service(const struct rollout_line *line,
     return OK;
 }
 
-/* "1.45 %" of millionths; a dash if nothing is found. */
-static const char *percent(uint64_t ppm, char ret_text[16])
+static enum status read_plan(const struct admin_line *line, struct rollout_plan *ret_plan,
+                             struct why *ret_why)
 {
-    if (ppm == 0)
-        snprintf(ret_text, 16, "-");
-    else
-        snprintf(ret_text, 16, "%.2f %%", (double)ppm / 1e4);
-    return ret_text;
-}
-
-static const char *stretch(uint64_t ppm, char ret_text[16])
-{
-    if (ppm == 0)
-        snprintf(ret_text, 16, "-");
-    else
-        snprintf(ret_text, 16, "+%.0f %%", ((double)ppm - 1e6) / 1e4);
-    return ret_text;
-}
-
-static void print_text(const struct rollout_plan *plan, const struct rollout_service *service,
-                       const char *hash)
-{
-    printf(
-        "plan %s\n\nsmallest regression found in 19 of 20 rollouts at the step's minimum sample\n"
-        "(errors from %.2f %%, good requests from %.2f %%, spreads of TPOT and TTFT %.3f and "
-        "%.3f):\n\n"
-        "step  weight  requests: candidate  control  errors from  good below  TPOT p99  TTFT p99\n",
-        hash, service->error_ppm / 1e4, service->good_ppm / 1e4, service->tpot_spread_milli / 1e3,
-        service->ttft_spread_milli / 1e3);
-    bool is_short = false;
-    for (uint32_t i = 0; i < plan->n_steps; i++) {
-        struct rollout_power power;
-        char error[16], good[16], tpot[16], ttft[16];
-        rollout_power_of(plan, i, service, &power);
-        printf("%4" PRIu32 "  %4.2f %%  %19" PRIu64 "  %7" PRIu64 "  %11s  %10s  %8s  %8s%s\n",
-               i + 1, plan->steps[i].weight_bp / 100.0, power.n_canary, power.n_control,
-               percent(power.error_ppm, error), percent(power.good_ppm, good),
-               stretch(power.tpot_ppm, tpot), stretch(power.ttft_ppm, ttft),
-               power.passes_equal ? "" : "  *");
-        is_short |= !power.passes_equal;
-    }
-    if (is_short)
-        printf("\n* an equal candidate's minimum sample does not yet pass every test: the step "
-               "goes on\n");
-    printf("\ngates:\n");
-    for (int i = 0; i < GATE_COUNT; i++) {
-        printf("  %-16s %s; without data: %s\n", gate_rows[i].key, gate_rows[i].rule,
-               gate_rows[i].without == GATE_WITHOUT_FAIL ? "fail" : "pause");
-        for (size_t t = 0; t < gate_threshold_count; t++)
-            if (strcmp(gate_threshold_rows[t].gate, gate_rows[i].key) == 0)
-                printf("  %16s   %s = %" PRIu32 " %s\n", "", gate_threshold_rows[t].name,
-                       gate_threshold_value(&plan->thresholds, t), gate_threshold_rows[t].unit);
-    }
-}
-
-static void write_power(const struct rollout_power *power, struct canonical_json *json)
-{
-    canonical_open_object(json, NULL);
-    canonical_integer(json, "candidate_requests", (int64_t)power->n_canary);
-    canonical_integer(json, "control_requests", (int64_t)power->n_control);
-    canonical_bool(json, "equal_passes_at_minimum", power->passes_equal);
-    canonical_integer(json, "error_ppm", (int64_t)power->error_ppm);
-    canonical_integer(json, "good_ppm", (int64_t)power->good_ppm);
-    canonical_integer(json, "stable_requests", (int64_t)power->n_stable);
-    canonical_integer(json, "tpot_p99_ppm", (int64_t)power->tpot_ppm);
-    canonical_integer(json, "ttft_p99_ppm", (int64_t)power->ttft_ppm);
-    canonical_close_object(json);
-}
-
-/* The plan's own text goes in as it is: canonical JSON inside canonical JSON. */
-static enum status print_json(const struct rollout_plan *plan,
-                              const struct rollout_service *service, const char *plan_text,
-                              const char *hash, struct why *ret_why)
-{
-    struct canonical_json json;
-    char *steps;
-    canonical_init(&json, 1 << 16);
-    canonical_open_array(&json, NULL);
-    for (uint32_t i = 0; i < plan->n_steps; i++) {
-        struct rollout_power power;
-        rollout_power_of(plan, i, service, &power);
-        write_power(&power, &json);
-    }
-    canonical_close_array(&json);
-    if (canonical_take(&json, &steps, NULL) != OK)
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the report");
-    printf("{\"detects\":%s,\"plan\":%s,\"plan_sha256\":\"%s\"}\n", steps, plan_text, hash);
-    mem_free(steps);
+    if (line->own[PLAN].ret_value != NULL)
+        return rollout_plan_read_file(line->own[PLAN].ret_value, ret_plan, ret_why);
+    rollout_plan_defaults(ret_plan);
     return OK;
 }
 
-static enum status show_plan(const struct rollout_line *line, struct why *ret_why)
+static int show_plan(struct admin_line *line, const struct deed *deed)
 {
     struct rollout_plan plan;
     struct rollout_service service;
-    uint8_t hash[SHA256_BYTES];
-    char hex[SHA256_HEX], *text;
-    TRY(read_service(line, &service, ret_why));
-    if (line->extras[PLAN].ret_value != NULL)
-        TRY(rollout_plan_read_file(line->extras[PLAN].ret_value, &plan, ret_why));
-    else
-        rollout_plan_defaults(&plan);
-    if (rollout_plan_write(&plan, &text, hash) != OK)
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the plan");
-    sha256_hex(hash, hex);
-    enum status s = OK;
-    if (line->extras[JSON].ret_value != NULL)
-        s = print_json(&plan, &service, text, hex, ret_why);
-    else
-        print_text(&plan, &service, hex);
-    mem_free(text);
-    return s;
+    struct why why = {0};
+    (void)deed;
+    enum status s = read_service(line, &service, &why);
+    if (s == OK)
+        s = read_plan(line, &plan, &why);
+    if (s == OK)
+        s = rollout_forecast_print(&plan, &service, admin_line_has(line, ADMIN_FLAG_JSON), &why);
+    return s == OK ? COMMAND_DONE : command_complain(&why);
 }
 
-static const struct deed {
-    const char *name;
-    enum status (*run)(const struct rollout_line *line, struct why *ret_why);
-} deeds[] = {{"plan", show_plan}};
+/* ---- calls ---- */
+
+/* The plan is read here first, so that a mistake in it is shown without a daemon's help; what is sent is its canonical text. */
+static int start(struct admin_line *line, const struct deed *deed)
+{
+    struct rollout_plan plan;
+    struct why why = {0};
+    uint8_t hash[SHA256_BYTES];
+    char *text = NULL;
+    if (line->words.n_positionals != 2)
+        return command_misused("rollout", "start takes the candidate: its id or name");
+    if (read_plan(line, &plan, &why) != OK)
+        return command_complain(&why);
+    if (rollout_plan_write(&plan, &text, hash) != OK)
+        return command_complain(&(struct why){.text = "no memory for the plan"});
+    json_t *object = json_pack("{s:s, s:o}", "candidate", line->words.positionals[1], "plan",
+                               json_loads(text, 0, NULL));
+    mem_free(text);
+    char *body = admin_line_body(object);
+    if (body == NULL)
+        return command_complain(&(struct why){.text = "no memory for the request, or a name that is not UTF-8"});
+    struct admin_question q = {.op = deed->op, .body = body};
+    int code = admin_line_do(line, &q, deed->headline);
+    mem_free(body);
+    return code;
+}
+
+/* The rollout that is meant: the second word, or the active one's id. False: printed, *ret_code. */
+static bool find_rollout(struct admin_line *line, char ret_id[ADMIN_SUBJECT_ROOM], int *ret_code)
+{
+    struct admin_question q = {.op = ADMIN_ROLLOUT_READ, .subject = "active"};
+    struct admin_answer answer;
+    json_t *json = NULL;
+    if (line->words.n_positionals == 2) {
+        snprintf(ret_id, ADMIN_SUBJECT_ROOM, "%s", line->words.positionals[1]);
+        return true;
+    }
+    if (!admin_line_ask(line, &q, &answer, &json, ret_code))
+        return false;
+    const char *id = json_string_value(json_object_get(json, "id"));
+    snprintf(ret_id, ADMIN_SUBJECT_ROOM, "%s", id != NULL ? id : "active");
+    json_decref(json);
+    mem_free(answer.text);
+    return true;
+}
+
+static int act(struct admin_line *line, const struct deed *deed)
+{
+    char id[ADMIN_SUBJECT_ROOM], *body = NULL;
+    int code;
+    bool has_reason = line->own[REASON].ret_value != NULL;
+    if (has_reason && deed->op != ADMIN_ROLLOUT_PAUSE && deed->op != ADMIN_ROLLOUT_ABORT)
+        return command_misused("rollout", "--reason belongs to pause and abort");
+    if (!find_rollout(line, id, &code))
+        return code;
+    if (has_reason && (body = admin_line_body(json_pack("{s:s}", "reason", line->own[REASON].ret_value))) == NULL)
+        return command_complain(&(struct why){.text = "--reason is not UTF-8"});
+    struct admin_question q = {.op = deed->op, .subject = id, .body = body};
+    code = admin_line_do(line, &q, deed->headline);
+    mem_free(body);
+    return code;
+}
+
+static int show_list(struct admin_line *line, const struct deed *deed)
+{
+    struct admin_question q = {.op = deed->op};
+    return admin_line_do(line, &q, NULL);
+}
+
+static int show_status(struct admin_line *line, const struct deed *deed)
+{
+    char id[ADMIN_SUBJECT_ROOM];
+    int code;
+    (void)deed;
+    if (!find_rollout(line, id, &code))
+        return code;
+    return rollout_watch(line, id, line->own[WATCH].ret_value != NULL);
+}
+
+static const struct deed deeds[] = {
+    {"plan", show_plan, ADMIN_OP_COUNT, 0, NULL},
+    {"start", start, ADMIN_ROLLOUT_START, 1, "started"},
+    {"status", show_status, ADMIN_ROLLOUT_READ, 1, NULL},
+    {"list", show_list, ADMIN_ROLLOUT_LIST, 0, NULL},
+    {"approve", act, ADMIN_ROLLOUT_APPROVE, 1, "approved"},
+    {"pause", act, ADMIN_ROLLOUT_PAUSE, 1, "paused"},
+    {"resume", act, ADMIN_ROLLOUT_RESUME, 1, "resumed"},
+    {"promote", act, ADMIN_ROLLOUT_PROMOTE, 1, "taken"},
+    {"abort", act, ADMIN_ROLLOUT_ABORT, 1, "aborted"},
+};
 
 int rollout_command(size_t n_words, char *const *words)
 {
-    struct rollout_line line = {0};
-    struct why why = {0};
-    memcpy(line.extras, flags, sizeof flags);
-    if (options_load(n_words, words, environ, line.extras, FLAG_COUNT, &line.options, &line.words,
-                     &why) != OK)
-        return command_complain(&why);
-    if (line.words.is_help)
-        return command_print_help("rollout", flags, FLAG_COUNT, false);
-    if (line.words.n_positionals != 1)
-        return command_misused("rollout", "rollout takes one word");
-    for (size_t i = 0; i < ARRAY_LEN(deeds); i++)
-        if (strcmp(line.words.positionals[0], deeds[i].name) == 0)
-            return deeds[i].run(&line, &why) == OK ? COMMAND_DONE : command_complain(&why);
-    return command_misused("rollout", "there is no such word");
+    struct admin_line line;
+    int code;
+    if (!admin_line_read(&line, "rollout", n_words, words, flags, FLAG_COUNT, &code))
+        return code;
+    const char *word = line.words.n_positionals > 0 ? line.words.positionals[0] : "";
+    code = -1;
+    for (size_t i = 0; i < ARRAY_LEN(deeds) && code < 0; i++)
+        if (strcmp(word, deeds[i].name) == 0)
+            code = line.words.n_positionals - 1 > deeds[i].most
+                       ? command_misused("rollout", "too many words")
+                       : deeds[i].run(&line, &deeds[i]);
+    if (code < 0)
+        code = command_misused("rollout", "there is no such word");
+    admin_line_release(&line);
+    return code;
 }

@@ -21,6 +21,7 @@ OUTSIDE = {
     r"^jansson\.h$": {"config", "server"},
     r"^openssl/": {"config", "server"},
     r"^sqlite3\.h$": {"sched"},
+    r"^curl/": {"server"},
     r"^uv\.h$|^llhttp\.h$|^pcre2\.h$": {"server"},
     r"^(imm|arm_|x86)\w*intrin\.h$|^arm_neon\.h$|^cpuid\.h$|^sys/auxv\.h$": {"kernels"},
 }

@@ -1,0 +1,138 @@
+/* evaluate_command.c: `foldkv evaluate`: starts a candidate's evaluation, shows how far it is, and waits for the verdict.
+ *
+ * HOW     The daemon goes on by itself: who interrupts this command interrupts nothing, and --follow comes back to what runs.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/mem.h"
+#include "server/admin_line.h"
+#include "server/admin_show.h"
+
+enum flag { SET, TERMS, FOLLOW, FLAG_COUNT };
+enum { TERMS_BYTES_MAX = 1 << 16, POLL_MS = 300 };
+
+static const struct option_extra flags[FLAG_COUNT] = {
+    [SET] = {.flag = "set",
+             .metavar = "FILE",
+             .prose = "The evaluation set, JSON lines; the daemon's own small one if not given."},
+    [TERMS] = {.flag = "terms",
+               .metavar = "FILE",
+               .prose = "JSON with matrix, thresholds, repetitions, repetitions_max, warmup_runs; each has a default."},
+    [FOLLOW] = {.flag = "follow", .prose = "Start nothing: show the evaluation that runs, or ran last."},
+};
+
+static json_t *read_terms(const char *path, struct why *ret_why)
+{
+    json_error_t error;
+    json_t *terms = path != NULL ? json_load_file(path, JSON_REJECT_DUPLICATES, &error) : json_object();
+    if (json_is_object(terms))
+        return terms;
+    (void)why_set(ret_why, STATUS_BAD_OPTION, "terms", "%.128s: %s", path,
+                  terms != NULL ? "a JSON object is needed" : error.text);
+    json_decref(terms);
+    return NULL;
+}
+
+static char *write_body(const struct admin_line *line, struct why *ret_why)
+{
+    json_t *body = read_terms(line->own[TERMS].ret_value, ret_why);
+    const char *set = line->own[SET].ret_value;
+    char *path = NULL;
+    if (body == NULL)
+        return NULL;
+    if (set != NULL && (path = realpath(set, NULL)) == NULL) {
+        (void)why_set(ret_why, STATUS_IO, "set", "%.128s: %s", set, strerror(errno));
+        json_decref(body);
+        return NULL;
+    }
+    bool is_set = path == NULL || json_object_set_new(body, "set", json_string(path)) == 0;
+    free(path);
+    char *text = admin_line_body(body);
+    if (text != NULL && is_set)
+        return text;
+    mem_free(text);
+    (void)why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the request, or a path that is not UTF-8");
+    return NULL;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "";
+}
+
+/* One line that is written over on a terminal; without one nothing until the end. */
+static void show_progress(const json_t *found)
+{
+    const json_t *p = json_object_get(found, "progress");
+    long long done = json_integer_value(json_object_get(p, "requests_done"));
+    long long most = json_integer_value(json_object_get(p, "requests_most"));
+    fprintf(stderr, "\r\033[K%s  %lld of at most %lld requests", text_of(p, "stage"), done, most);
+    fflush(stderr);
+}
+
+/* Until the evaluation is over; true if it passed. */
+static int follow(struct admin_line *line, const char *id)
+{
+    struct admin_question q = {.op = ADMIN_EVALUATION_READ, .subject = id};
+    bool is_terminal = isatty(STDERR_FILENO) == 1;
+    for (;;) {
+        struct admin_answer answer;
+        json_t *found = NULL;
+        int code;
+        if (!admin_line_ask(line, &q, &answer, &found, &code))
+            return code;
+        bool is_running = strcmp(text_of(found, "state"), "running") == 0;
+        if (is_running && is_terminal)
+            show_progress(found);
+        if (!is_running && is_terminal)
+            fprintf(stderr, "\r\033[K");
+        if (!is_running && admin_line_has(line, ADMIN_FLAG_JSON))
+            printf("%s\n", answer.text);
+        else if (!is_running)
+            admin_show_value(found, 0, stdout);
+        code = strcmp(text_of(found, "state"), "passed") == 0 ? COMMAND_DONE : COMMAND_FAILED;
+        json_decref(found);
+        mem_free(answer.text);
+        if (!is_running)
+            return fflush(stdout) == 0 ? code : COMMAND_FAILED;
+        (void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+    }
+}
+
+static int evaluate(struct admin_line *line)
+{
+    struct why why = {0};
+    struct admin_answer answer = {0};
+    const char *id = line->words.positionals[0];
+    int code;
+    if (line->own[FOLLOW].ret_value != NULL)
+        return follow(line, id);
+    char *body = write_body(line, &why);
+    if (body == NULL)
+        return command_complain(&why);
+    struct admin_question q = {.op = ADMIN_GENERATION_EVALUATE, .subject = id, .body = body};
+    if (admin_line_has(line, ADMIN_FLAG_DRY_RUN))
+        code = admin_line_do(line, &q, "can be evaluated");
+    else
+        code = admin_line_ask(line, &q, &answer, NULL, &code) ? follow(line, id) : code;
+    mem_free(answer.text);
+    mem_free(body);
+    return code;
+}
+
+int evaluate_command(size_t n_words, char *const *words)
+{
+    struct admin_line line;
+    int code;
+    if (!admin_line_read(&line, "evaluate", n_words, words, flags, FLAG_COUNT, &code))
+        return code;
+    code = line.words.n_positionals == 1
+               ? evaluate(&line)
+               : command_misused("evaluate", "evaluate takes a generation: its id or name");
+    admin_line_release(&line);
+    return code;
+}

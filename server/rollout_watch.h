@@ -1,0 +1,12 @@
+/* rollout_watch.h: one rollout on a terminal: once, or live until it ends. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_SERVER_ROLLOUT_WATCH_H
+#define FOLDKV_SERVER_ROLLOUT_WATCH_H
+
+#include "server/admin_line.h"
+
+/* Once: DONE if it was shown. Live: every second, redrawn on a terminal, else anew at each change of state, step or verdict (with --json a line
+ * each); DONE if the rollout ended promoted. */
+int rollout_watch(struct admin_line *line, const char *id, bool is_live);
+
+#endif
