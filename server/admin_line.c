@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/admin_line.h"
 
+#include <errno.h>
+#include <limits.h>
+
 #include "config/mem.h"
 #include "server/admin_show.h"
 
@@ -136,4 +139,13 @@ char *admin_line_body(json_t *object)
     char *text = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     return text;
+}
+
+enum status admin_line_path(const char *path, const char *flag, char ret_path[ADMIN_LINE_PATH_ROOM],
+                            struct why *ret_why)
+{
+    _Static_assert((int)ADMIN_LINE_PATH_ROOM >= PATH_MAX, "realpath fills PATH_MAX bytes");
+    if (realpath(path, ret_path) != NULL)
+        return OK;
+    return why_set(ret_why, STATUS_IO, flag, "%.200s: %s", path, strerror(errno));
 }

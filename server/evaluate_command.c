@@ -3,7 +3,6 @@
  * HOW     The daemon goes on by itself: who interrupts this command interrupts nothing, and --follow comes back to what runs.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,18 +37,14 @@ static json_t *read_terms(const char *path, struct why *ret_why)
 
 static char *write_body(const struct admin_line *line, struct why *ret_why)
 {
-    json_t *body = read_terms(line->own[TERMS].ret_value, ret_why);
+    char path[ADMIN_LINE_PATH_ROOM] = "";
     const char *set = line->own[SET].ret_value;
-    char *path = NULL;
+    if (set != NULL && admin_line_path(set, "set", path, ret_why) != OK)
+        return NULL;
+    json_t *body = read_terms(line->own[TERMS].ret_value, ret_why);
     if (body == NULL)
         return NULL;
-    if (set != NULL && (path = realpath(set, NULL)) == NULL) {
-        (void)why_set(ret_why, STATUS_IO, "set", "%.128s: %s", set, strerror(errno));
-        json_decref(body);
-        return NULL;
-    }
-    bool is_set = path == NULL || json_object_set_new(body, "set", json_string(path)) == 0;
-    free(path);
+    bool is_set = set == NULL || json_object_set_new(body, "set", json_string(path)) == 0;
     char *text = admin_line_body(body);
     if (text != NULL && is_set)
         return text;

@@ -1,7 +1,5 @@
 /* generation_command.c: `foldkv publish`, `generations`, `forget` and `rollback`: what is done to generations as a whole. */
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
-
 #include "config/mem.h"
 #include "server/admin_line.h"
 
@@ -12,15 +10,12 @@ static int no_memory(void)
 
 static int publish(struct admin_line *line)
 {
-    char *path = realpath(line->words.positionals[0], NULL);
-    if (path == NULL) {
-        struct why why = {0};
-        (void)why_set(&why, STATUS_IO, "", "%.200s: %s", line->words.positionals[0], strerror(errno));
+    char path[ADMIN_LINE_PATH_ROOM];
+    struct why why = {0};
+    if (admin_line_path(line->words.positionals[0], "", path, &why) != OK)
         return command_complain(&why);
-    }
     char *body = admin_line_body(json_pack("{s:s, s:s*, s:s*}", "path", path, "name", line->own[0].ret_value,
                                            "cache_type", line->own[1].ret_value));
-    free(path);
     if (body == NULL)
         return no_memory();
     struct admin_question q = {.op = ADMIN_GENERATION_PUBLISH, .body = body};
