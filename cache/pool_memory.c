@@ -63,6 +63,11 @@ enum status pool_memory_init(struct pool_memory *memory, uint32_t n_layers, uint
     return OK;
 }
 
+size_t pool_memory_padded_bytes(uint32_t n_layers, uint32_t n_heads, size_t payload_bytes)
+{
+    return mem_map_rounded(payload_bytes + (size_t)n_layers * n_heads * RED_ZONE_BYTES);
+}
+
 void pool_memory_release(struct pool_memory *memory)
 {
     if (memory->view.base != NULL) {

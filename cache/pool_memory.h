@@ -32,6 +32,10 @@ enum status pool_memory_init(struct pool_memory *memory, uint32_t n_layers, uint
                              uint32_t n_pages, size_t page_bytes) MUST_USE;
 void pool_memory_release(struct pool_memory *memory);
 
+/* Bytes that a mapping of so many pages takes: the payload, red zones in sanitized builds, and the
+ * rounding to 2 MiB. */
+size_t pool_memory_padded_bytes(uint32_t n_layers, uint32_t n_heads, size_t payload_bytes);
+
 /* Has the system give the memory of pages [first, end) now, in one of n_shares parts of the layers'
  * heads, so that no step meets a page fault there. Contents stay as they are, so it may run beside
  * everything else. Where the system cannot do that, nothing happens: it gives memory when it is

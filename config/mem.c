@@ -19,10 +19,13 @@ static atomic_uint_fast64_t asked;   /* bytes */
 static atomic_uint_fast64_t fail_at; /* 0: disarmed */
 static atomic_bool struck;
 static atomic_uint_fast64_t mapped;
+static _Thread_local _Atomic uint64_t *watch;
 
 static bool mem_may(size_t bytes)
 {
     atomic_fetch_add_explicit(&asked, bytes, memory_order_relaxed);
+    if (watch != NULL)
+        atomic_fetch_add_explicit(watch, 1, memory_order_relaxed);
     uint64_t n = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     if (n != atomic_load_explicit(&fail_at, memory_order_relaxed))
         return true;
@@ -119,6 +122,13 @@ void mem_unmap(void *p, size_t bytes)
 uint64_t mem_calls(void)
 {
     return atomic_load(&calls);
+}
+
+_Atomic uint64_t *mem_watch_thread(_Atomic uint64_t *counter)
+{
+    _Atomic uint64_t *before = watch;
+    watch = counter;
+    return before;
 }
 
 uint64_t mem_asked_bytes(void)

@@ -27,6 +27,9 @@ size_t mem_map_rounded(size_t bytes);
 
 /* Allocation calls so far (alloc, zalloc, realloc, dup, aligned, map). */
 uint64_t mem_calls(void);
+/* From now on this thread's calls are counted into *counter too; NULL: no longer. Returns what was
+ * there before. */
+_Atomic uint64_t *mem_watch_thread(_Atomic uint64_t *counter);
 /* Bytes those calls asked for so far; freeing takes nothing off. */
 uint64_t mem_asked_bytes(void);
 uint64_t mem_mapped_bytes(void);

@@ -104,6 +104,21 @@ START_TEST(mappings_are_counted_in_huge_pages)
 }
 END_TEST
 
+START_TEST(a_thread_is_watched_until_it_is_not)
+{
+    _Atomic uint64_t mine = 0, other = 0;
+    ck_assert_ptr_null(mem_watch_thread(&mine));
+    mem_free(mem_alloc(1));
+    mem_free(mem_aligned(1));
+    ck_assert_ptr_eq(mem_watch_thread(&other), &mine);
+    mem_free(mem_zalloc(1, 1));
+    ck_assert_ptr_eq(mem_watch_thread(NULL), &other);
+    mem_free(mem_alloc(1));
+    ck_assert_uint_eq(mine, 2);
+    ck_assert_uint_eq(other, 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mem");
@@ -113,6 +128,7 @@ int main(void)
     tcase_add_loop_test(tc, each_way_can_fail, 0, WAYS);
     tcase_add_test(tc, sizes_that_cannot_be);
     tcase_add_test(tc, vector_memory_is_aligned_and_zero);
+    tcase_add_test(tc, a_thread_is_watched_until_it_is_not);
     tcase_add_test(tc, mappings_are_counted_in_huge_pages);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
