@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/openapi.yaml is as the program is: its paths are the routes of both tables, and what a running daemon answers fits
+the schemas, its error codes those of status.def. Runs in the environment of FOLDKV_TEST_CLIENT_PYTHON, which has PyYAML and jsonschema.
+openapi_test.py MAKE_MODEL"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(HERE, "..", "..")
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from daemon import Daemon, Refused, required, run_cases  # noqa: E402
+
+try:
+    import jsonschema
+    import yaml
+except ImportError:
+    if sys.executable == required("FOLDKV_TEST_CLIENT_PYTHON"):
+        raise
+    os.execv(required("FOLDKV_TEST_CLIENT_PYTHON"), [required("FOLDKV_TEST_CLIENT_PYTHON"), *sys.argv])
+
+MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
+
+
+def source(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as f:
+        return f.read()
+
+
+PAGE = yaml.safe_load(source("docs/openapi.yaml"))
+# Clients should take codes that they do not know; the daemon answers with none but those of its table.
+PAGE["components"]["schemas"]["ErrorCode"]["enum"] = re.findall(r'^STATUS\(\w+, \d+, \d, "(\w+)"', source("config/status.def"), re.M)
+
+
+def operations(tag):
+    """{(METHOD, path): operation} of the page."""
+    return {(method.upper(), path): operation for path, item in PAGE["paths"].items()
+            for method, operation in item.items() if tag in operation["tags"]}
+
+
+def resolve(node):
+    while "$ref" in node:
+        target = PAGE
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
+def validator(schema):
+    return jsonschema.Draft202012Validator({**schema, "components": PAGE["components"]})
+
+
+def check(schema_name, value):
+    validator({"$ref": f"#/components/schemas/{schema_name}"}).validate(value)
+
+
+def response_schema(tag, method, path, status):
+    responses = operations(tag)[method, path]["responses"]
+    found = resolve(responses.get(str(status)) or responses["default"])
+    return found["content"]["application/json"]["schema"]
+
+
+class Page(unittest.TestCase):
+    def test_1_every_schema_is_one(self):
+        for name, schema in PAGE["components"]["schemas"].items():
+            with self.subTest(name):
+                jsonschema.Draft202012Validator.check_schema(schema)
+        for (method, path), operation in {**operations("inference"), **operations("admin")}.items():
+            with self.subTest(path, method=method):
+                holes = set(re.findall(r"{(\w+)}", path))
+                named = {resolve(p)["name"] for p in operation.get("parameters", []) if resolve(p)["in"] == "path"}
+                self.assertEqual(holes, named)
+                for response in operation["responses"].values():
+                    for content in resolve(response).get("content", {}).values():
+                        validator(content["schema"])
+
+    def test_2_inference_paths_are_the_routes(self):
+        rows = re.findall(r'^    {"(/[^"]*)", (true|false), \w+}', source("server/router.c"), re.M)
+        routes = {("POST" if takes_json == "true" else "GET", path + "{id}" if path.endswith("/") else path)
+                  for path, takes_json in rows}
+        self.assertGreater(len(routes), 5)
+        self.assertEqual(set(operations("inference")), routes)
+
+
+class Answers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        path = os.path.join(cls.folder.name, "small.gguf")
+        subprocess.run([MAKE_MODEL, path, "--name", "small"], check=True)
+        cls.daemon = Daemon("--cache-bytes", "16MiB", model_path=path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.stop()
+        cls.folder.cleanup()
+
+    def test_1_completions(self):
+        for fields in ({}, {"logprobs": 2}, {"logprobs": 3, "echo": True, "max_tokens": 0}, {"prompt": [1, 2, 3]},
+                       {"stop": ["a", "b"], "user": "u", "suffix": "", "n": 1, "stream": None}):
+            with self.subTest(fields):
+                body = {"prompt": "hello", "model": "small", "max_tokens": 4, **fields}
+                check("CompletionRequest", body)
+                check("Completion", self.daemon.post("/v1/completions", body))
+
+    def test_2_streams(self):
+        for event in self.daemon.stream("hello", max_tokens=4, logprobs=1, stream_options={"include_usage": True}):
+            check("CompletionChunk", event)
+
+    def test_3_models_and_tokens(self):
+        check("ModelList", json.loads(self.daemon.get("/v1/models")))
+        check("Model", json.loads(self.daemon.get("/v1/models/small")))
+        asked = {"prompt": "hello"}
+        check("TokenizeRequest", asked)
+        tokens = self.daemon.post("/tokenize", asked)
+        check("Tokens", tokens)
+        asked = {"tokens": tokens["tokens"]}
+        check("DetokenizeRequest", asked)
+        check("Text", self.daemon.post("/detokenize", asked))
+        for probe in ("/livez", "/readyz?verbose", "/startupz", "/health", "/metrics"):
+            self.assertTrue(self.daemon.get(probe))
+
+    def test_4_refusals(self):
+        """What the request's schema refuses the daemon refuses too, with an error that fits."""
+        bad = [{}, {"prompt": 7}, {"prompt": "x", "max_tokens": -1}, {"prompt": "x", "temperature": 3}, {"prompt": "x", "top_p": 0},
+               {"prompt": "x", "n": 2}, {"prompt": "x", "suffix": "y"}, {"prompt": "x", "unknown": 1}, {"prompt": "x", "logprobs": 21},
+               {"prompt": "x", "stop": [""]}, {"prompt": "x", "response_format": {"type": "json_object"}}]
+        request = validator({"$ref": "#/components/schemas/CompletionRequest"})
+        for body in bad:
+            with self.subTest(body):
+                self.assertFalse(request.is_valid(body))
+                with self.assertRaises(Refused) as caught:
+                    self.daemon.post("/v1/completions", body)
+                check("Error", caught.exception.body)
+        for method, path in (("GET", "/v1/models/none"), ("GET", "/nowhere")):
+            link = self.daemon.connect()
+            link.request(method, path)
+            answer = link.getresponse()
+            self.assertEqual(answer.status, 404)
+            check("Error", json.loads(answer.read()))
+            link.close()
+
+
+if __name__ == "__main__":
+    run_cases()
