@@ -5,8 +5,9 @@
  *         for seconds.
  * HOW     decode_ns follows steps without prompt rows, alone_ns those of nothing else; unit_ns
  *         follows what steps with both kinds of rows took beyond that, divided by their units.
- *         Means move by an eighth an observation: a disturbed step is forgotten within a few. While
- *         prompts keep coming no step is without them, so now and then one is made so.
+ *         Means move by an eighth an observation: a disturbed step is forgotten within a few; by less
+ *         where few prompt rows say little of a unit. While prompts keep coming no step is without
+ *         them, so now and then one is made so.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pace.h"
@@ -18,8 +19,9 @@
 #define PACE_STRETCH 3.3
 #define PACE_WEIGHT 0.125
 enum {
-    PACE_MIXED_MAX = 32, /* mixed steps before one of decode rows alone */
-    PACE_ROWS_LEARN = 4, /* fewer prompt rows than this say little about a unit */
+    PACE_MIXED_MAX = 32,  /* mixed steps before one of decode rows alone */
+    PACE_ROWS_LEARN = 4,  /* fewer prompt rows than this say little about a unit */
+    PACE_ROWS_ALONE = 32, /* a shorter step of prompt rows alone is mostly overhead */
 };
 
 void pace_init(struct pace *pace, double doubling_tokens)
@@ -32,9 +34,9 @@ double pace_row_units(const struct pace *pace, uint32_t position)
     return 1.0 + position / pace->doubling_tokens;
 }
 
-static void follow(double *mean, double value)
+static void follow(double *mean, double value, double weight)
 {
-    *mean = *mean == 0.0 ? value : *mean + PACE_WEIGHT * (value - *mean);
+    *mean = *mean == 0.0 ? value : *mean + weight * (value - *mean);
 }
 
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
@@ -42,15 +44,15 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
     bool is_mixed = step.decode_rows > 0 && step.prefill_rows > 0;
     pace->mixed_steps = is_mixed ? pace->mixed_steps + 1 : 0;
     if (step.prefill_rows == 0 && step.decode_rows > 0)
-        follow(&pace->decode_ns, (double)elapsed_ns);
-    if (step.prefill_rows < PACE_ROWS_LEARN)
+        follow(&pace->decode_ns, (double)elapsed_ns, PACE_WEIGHT);
+    if (!is_mixed && step.prefill_rows >= PACE_ROWS_ALONE)
+        follow(&pace->alone_ns, (double)elapsed_ns / step.prefill_units, PACE_WEIGHT);
+    if (!is_mixed || pace->decode_ns == 0.0)
         return;
-    if (!is_mixed) {
-        follow(&pace->alone_ns, (double)elapsed_ns / step.prefill_units);
-        return;
-    }
     double left = (double)elapsed_ns - pace->decode_ns;
-    follow(&pace->unit_ns, (left > 0.0 ? left : 0.0) / step.prefill_units);
+    double sure =
+        step.prefill_rows < PACE_ROWS_LEARN ? step.prefill_rows / (double)PACE_ROWS_LEARN : 1.0;
+    follow(&pace->unit_ns, (left > 0.0 ? left : 0.0) / step.prefill_units, PACE_WEIGHT * sure);
 }
 
 double pace_budget_units(const struct pace *pace, uint32_t decode_rows)

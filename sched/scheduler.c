@@ -49,9 +49,9 @@ static enum status take_arrays(struct scheduler *s)
     return OK;
 }
 
-/* How many times faster quantised products are than attention in f32: what weighs the two in a
- * row's cost. */
-enum { PRODUCT_SPEED = 4 };
+/* How many times faster quantised products are than attention in f32, with all that is neither counted to the products: what
+ * weighs the two in a row's cost. Too large, and prompts are held back the more the longer they are. */
+enum { PRODUCT_SPEED = 3 };
 
 /* The context at which attention costs a row as much as its products do. */
 static double doubling_tokens(const struct graph *g)

@@ -73,13 +73,33 @@ START_TEST(a_long_mixed_stretch_is_broken_to_look)
 }
 END_TEST
 
-START_TEST(a_few_rows_teach_nothing_about_a_unit)
+/* Deep in a context every mixed step has few rows: what they say must still be heard, a little at a time. */
+START_TEST(a_few_rows_teach_slowly)
+{
+    struct pace few = fresh(), many = fresh();
+    for (int i = 0; i < 2; i++) {
+        struct pace *pace = i == 0 ? &few : &many;
+        uint32_t rows = i == 0 ? 2 : 20;
+        struct pace_step step = {
+            .decode_rows = 3, .prefill_rows = rows, .prefill_units = 2.0 * rows};
+        pace_observe(pace, (struct pace_step){.decode_rows = 3}, 5000000);
+        pace_observe(pace, step, 5000000 + (uint64_t)rows * 2000000);
+        ck_assert_double_eq_tol(pace->unit_ns, 1e6, 1.0);
+        pace_observe(pace, step, 5000000 + (uint64_t)rows * 4000000);
+    }
+    ck_assert_double_gt(few.unit_ns, 1e6);
+    ck_assert_double_gt(many.unit_ns, few.unit_ns);
+}
+END_TEST
+
+START_TEST(short_prompts_alone_and_unknown_decoders_teach_nothing)
 {
     struct pace pace = fresh();
-    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 2, .prefill_units = 2},
+    pace_observe(&pace, (struct pace_step){.prefill_rows = 10, .prefill_units = 10}, 90000000);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 9, .prefill_units = 9},
                  9000000);
+    ck_assert_double_eq(pace.alone_ns, 0.0);
     ck_assert_double_eq(pace.unit_ns, 0.0);
-    ck_assert_double_eq(pace.decode_ns, 0.0);
 }
 END_TEST
 
@@ -104,7 +124,8 @@ int main(void)
     tcase_add_test(tc, the_budget_stretches_a_step);
     tcase_add_test(tc, rows_deep_in_a_context_cost_more);
     tcase_add_test(tc, a_long_mixed_stretch_is_broken_to_look);
-    tcase_add_test(tc, a_few_rows_teach_nothing_about_a_unit);
+    tcase_add_test(tc, a_few_rows_teach_slowly);
+    tcase_add_test(tc, short_prompts_alone_and_unknown_decoders_teach_nothing);
     tcase_add_test(tc, a_unit_costs_no_less_than_alone);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
