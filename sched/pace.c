@@ -19,9 +19,10 @@
 #define PACE_STRETCH 3.3
 #define PACE_WEIGHT 0.125
 enum {
-    PACE_MIXED_MAX = 32,  /* mixed steps before one of decode rows alone */
-    PACE_ROWS_LEARN = 4,  /* fewer prompt rows than this say little about a unit */
-    PACE_ROWS_ALONE = 32, /* a shorter step of prompt rows alone is mostly overhead */
+    PACE_MIXED_MAX = 32, /* mixed steps before one of decode rows alone */
+    PACE_ROWS_LEARN = 4, /* fewer prompt rows than this say little about a unit */
+    PACE_ROWS_ALONE =
+        256, /* a shorter step of prompt rows alone is in part overhead, a first one mostly */
 };
 
 void pace_init(struct pace *pace, double doubling_tokens)
