@@ -1,7 +1,7 @@
 /* audit.h: the hash-chained log of every change: who did what, what was there before and after, and on
  * which receipts.
  *
- * An entry is canonical JSON {after, at_us, before, epoch, receipts, seq, what, who}; its hash is
+ * An entry is canonical JSON {after, at_us, before, epoch, note (where a person said something), receipts, seq, what, who}; its hash is
  * SHA-256 over the hash of the entry before it (64 zeros before the first) and its text, each framed.
  * Registry thread. */
 // SPDX-License-Identifier: Apache-2.0

@@ -182,6 +182,8 @@ static enum status append_audit(struct change *c, struct why *ret_why)
     record_set_number(&entry, "at_us", c->terms.at_us);
     record_set_record(&entry, "before", &c->before);
     record_set_number(&entry, "epoch", c->epoch);
+    if (c->terms.note != NULL)
+        record_set_text(&entry, "note", c->terms.note);
     for (size_t i = 0; i < record_list_count(&c->receipts, "receipts"); i++)
         record_add_text(&entry, "receipts", record_item_text(&c->receipts, "receipts", i));
     record_set_text(&entry, "what", c->what);

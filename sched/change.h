@@ -17,6 +17,7 @@ struct change_terms {
     int64_t at_us;          /* microseconds of CLOCK_REALTIME */
     int64_t epoch_expected; /* If-Match; EPOCH_ANY: whatever it is */
     bool is_dry_run;        /* everything is checked, nothing is kept */
+    const char *note;       /* a person's words, kept in the audit; NULL: none */
     /* The request's idempotency key and the hash of its body, kept with the change (answer.h); NULL: none. */
     const char *answer_key, *answer_payload;
 };

@@ -175,3 +175,32 @@ enum status evaluation_manifest_write(const struct evaluation_manifest *manifest
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the evaluation manifest");
     return OK;
 }
+
+static enum status read_subject(const struct document_value *root, struct evaluation_subject *ret_subject,
+                              struct why *ret_why)
+{
+    const struct document_value *side = document_find(root, "candidate");
+    TRY(document_object(root, "the manifest", ret_why));
+    TRY(document_object(side, "candidate", ret_why));
+    TRY(document_hash(document_find(root, "dataset_sha256"), "dataset_sha256", ret_subject->dataset,
+                      ret_why));
+    TRY(document_hash(document_find(side, "checkpoint_sha256"), "candidate.checkpoint_sha256",
+                      ret_subject->checkpoint, ret_why));
+    TRY(document_hash(document_find(side, "identity"), "candidate.identity", ret_subject->identity,
+                      ret_why));
+    TRY(document_hash(document_find(side, "kernel_plan_sha256"), "candidate.kernel_plan_sha256",
+                      ret_subject->kernel_plan, ret_why));
+    gate_thresholds_defaults(&ret_subject->thresholds);
+    return gate_thresholds_read(&ret_subject->thresholds, document_find(root, "thresholds"), ret_why);
+}
+
+enum status evaluation_subject_read(struct slice manifest, struct evaluation_subject *ret_subject,
+                                  struct why *ret_why)
+{
+    struct document *document = NULL;
+    enum status s = document_parse(manifest, "the manifest", &document, ret_why);
+    if (s == OK)
+        s = read_subject(document_root(document), ret_subject, ret_why);
+    document_free(&document);
+    return s == OK || s == STATUS_NO_MEMORY ? s : STATUS_BAD_FILE;
+}

@@ -46,4 +46,15 @@ struct evaluation_manifest {
 enum status evaluation_manifest_write(const struct evaluation_manifest *manifest, char **ret_text,
                                       uint8_t ret_hash[SHA256_BYTES], struct why *ret_why) MUST_USE;
 
+/* What a receipt that names the manifest is held against. */
+struct evaluation_subject {
+    uint8_t dataset[SHA256_BYTES];
+    uint8_t checkpoint[SHA256_BYTES], identity[SHA256_BYTES]; /* the candidate's */
+    uint8_t kernel_plan[SHA256_BYTES];
+    struct gate_thresholds thresholds;
+};
+/* From the text of a manifest. BAD_FILE names what is missing; NO_MEMORY. */
+enum status evaluation_subject_read(struct slice manifest, struct evaluation_subject *ret_subject,
+                                  struct why *ret_why) MUST_USE;
+
 #endif

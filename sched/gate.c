@@ -32,6 +32,14 @@ struct bench {
     struct gate_judgement *judgement;
 };
 
+enum gate gate_find(const char *key)
+{
+    int i = 0;
+    while (i < GATE_COUNT && (key == NULL || strcmp(gate_rows[i].key, key) != 0))
+        i++;
+    return (enum gate)i;
+}
+
 uint32_t gate_test_count(void)
 {
     uint32_t n = 0;

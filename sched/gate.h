@@ -30,6 +30,8 @@ struct gate_row {
     enum gate_without without; /* what a due step does when there is no data */
 };
 extern const struct gate_row gate_rows[GATE_COUNT];
+/* The count if there is none of that key, or key is NULL. */
+enum gate gate_find(const char *key);
 /* How many rows are tests. */
 uint32_t gate_test_count(void);
 

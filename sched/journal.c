@@ -14,7 +14,6 @@
 
 #include "sched/journal_priv.h"
 #include "sched/release.h"
-#include "sched/release_rollout.h"
 
 static const char *text_or_empty(const struct record *row, const char *key)
 {
@@ -144,43 +143,36 @@ static enum status put_journal(struct registry *r, struct change *change, struct
     return OK;
 }
 
+static void take_rollout(const struct release_rollout *rollout, struct journal_case *c)
+{
+    snprintf(c->rollout, sizeof c->rollout, "%s", rollout->key);
+    snprintf(c->candidate, sizeof c->candidate, "%s", rollout->candidate);
+    snprintf(c->pinned, sizeof c->pinned, "%s", rollout->baseline);
+}
+
 enum status journal_put_promotion(struct registry *registry, struct change *change,
-                                  const char *rollout, const struct record *row,
-                                  struct why *ret_why)
+                                  const struct release_rollout *rollout, struct why *ret_why)
 {
     struct record route;
     struct journal_case c = {.kind = JOURNAL_PROMOTION, .started_us = change_at_us(change)};
     TRY(release_route(registry, &route, ret_why));
-    snprintf(c.rollout, sizeof c.rollout, "%s", rollout);
-    snprintf(c.candidate, sizeof c.candidate, "%s", text_or_empty(row, "candidate"));
-    snprintf(c.pinned, sizeof c.pinned, "%s", text_or_empty(row, "baseline"));
+    take_rollout(rollout, &c);
     snprintf(c.older, sizeof c.older, "%s", text_or_empty(&route, "previous"));
     snprintf(c.control_namespace, SHA256_HEX, "%s", text_or_empty(&route, "control_namespace"));
     record_release(&route);
-    return put_journal(registry, change, &c, NULL, ret_why);
+    return put_journal(registry, change, &c, rollout->decision, ret_why);
 }
 
-/* What goes back to what: the rollout under way, else the stable generation to the previous one. */
-static enum status choose(struct registry *r, const struct record *route, struct journal_case *c,
-                          struct record *ret_rollout, struct why *ret_why)
+/* A candidate under way goes back to its baseline; one that was promoted only while that is the previous one. */
+static enum status check_way(const struct record *route, const struct journal_case *c,
+                             struct why *ret_why)
 {
-    enum status s = release_rollout_find_active(r, c->rollout, ret_rollout, ret_why);
-    if (s == OK && record_has(route, "rollout")) {
-        snprintf(c->candidate, sizeof c->candidate, "%s", text_or_empty(ret_rollout, "candidate"));
-        snprintf(c->pinned, sizeof c->pinned, "%s", text_or_empty(ret_rollout, "baseline"));
-        snprintf(c->control_namespace, SHA256_HEX, "%s", text_or_empty(route, "control_namespace"));
+    if (strcmp(text_or_empty(route, "rollout"), c->rollout) == 0 ||
+        (strcmp(text_or_empty(route, "stable"), c->candidate) == 0 &&
+         strcmp(text_or_empty(route, "previous"), c->pinned) == 0))
         return OK;
-    }
-    if (s != OK && s != STATUS_NOT_FOUND)
-        return s;
-    record_release(ret_rollout);
-    c->rollout[0] = '\0';
-    if (!record_has(route, "previous"))
-        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "route",
-                       "there is no previous generation to go back to");
-    snprintf(c->candidate, sizeof c->candidate, "%s", text_or_empty(route, "stable"));
-    snprintf(c->pinned, sizeof c->pinned, "%s", text_or_empty(route, "previous"));
-    return OK;
+    return why_set(ret_why, STATUS_ILLEGAL_MOVE, "route",
+                   "there is no previous generation to go back to");
 }
 
 /* A promotion that is open ends here; what it has done the rollback undoes. */
@@ -198,17 +190,12 @@ static enum status preempt(struct registry *r, struct change *change,
 }
 
 static enum status bar(struct registry *r, struct change *change, const struct journal_case *c,
-                       struct record *route, struct record *rollout, struct why *ret_why)
+                       struct record *route, struct why *ret_why)
 {
     (void)change_raise_epoch(change);
     record_set_text(route, "barred", c->candidate);
     record_set_text(route, "pinned", c->pinned);
     change_put(change, REGISTRY_ROUTES, RELEASE_ROUTE, route);
-    if (rollout->json != NULL) {
-        record_set_text(rollout, "state", release_rollout_state_text(RELEASE_ROLLOUT_ROLLING_BACK));
-        record_set_text(rollout, "reason", c->reason);
-        change_put(change, REGISTRY_ROLLOUTS, c->rollout, rollout);
-    }
     return release_put_namespace(r, change, c->candidate_namespace, "draining", ret_why);
 }
 
@@ -216,41 +203,37 @@ static enum status bar(struct registry *r, struct change *change, const struct j
 static enum status retry(struct registry *r, struct change *change, const struct journal_case *open,
                          struct why *ret_why)
 {
-    struct record row, rollout;
+    struct record row;
     TRY(registry_get(r, REGISTRY_JOURNALS, open->journal, &row, ret_why));
     journal_put_state(change, open->journal, &row, "open", open->step);
     record_release(&row);
-    if (open->rollout[0] == '\0')
-        return OK;
-    TRY(registry_get(r, REGISTRY_ROLLOUTS, open->rollout, &rollout, ret_why));
-    record_set_text(&rollout, "state", release_rollout_state_text(RELEASE_ROLLOUT_ROLLING_BACK));
-    change_put(change, REGISTRY_ROLLOUTS, open->rollout, &rollout);
-    record_release(&rollout);
     return OK;
 }
 
-static enum status put_intent(struct registry *r, struct change *change, const char *reason,
-                              const char *evidence, const struct journal_case *open,
-                              struct why *ret_why)
+static enum status put_intent(struct registry *r, struct change *change,
+                              const struct release_rollout *rollout, const char *reason,
+                              const struct journal_case *open, struct why *ret_why)
 {
-    struct record route, rollout = {0};
+    struct record route;
     struct journal_case c = {.kind = JOURNAL_ROLLBACK, .started_us = change_at_us(change)};
-    snprintf(c.reason, sizeof c.reason, "%s", reason != NULL ? reason : "");
+    snprintf(c.reason, sizeof c.reason, "%s", reason);
+    take_rollout(rollout, &c);
     TRY(release_route(r, &route, ret_why));
-    enum status s = choose(r, &route, &c, &rollout, ret_why);
+    snprintf(c.control_namespace, SHA256_HEX, "%s", text_or_empty(&route, "control_namespace"));
+    enum status s = check_way(&route, &c, ret_why);
     if (s == OK && open->journal[0] != '\0')
         s = preempt(r, change, open, &c, ret_why);
     if (s == OK)
-        s = put_journal(r, change, &c, evidence, ret_why);
+        s = put_journal(r, change, &c, rollout->decision, ret_why);
     if (s == OK)
-        s = bar(r, change, &c, &route, &rollout, ret_why);
+        s = bar(r, change, &c, &route, ret_why);
     record_release(&route);
-    record_release(&rollout);
     return s;
 }
 
 enum status journal_put_rollback(struct registry *registry, struct change *change,
-                                 const char *reason, const char *evidence, struct why *ret_why)
+                                 const struct release_rollout *rollout, const char *reason,
+                                 struct why *ret_why)
 {
     struct journal_case open;
     enum status s = journal_find_open(registry, &open, ret_why);
@@ -263,17 +246,5 @@ enum status journal_put_rollback(struct registry *registry, struct change *chang
                        "rollback %s is in progress, at step %d of %d", open.journal, open.step,
                        journal_step_count(JOURNAL_ROLLBACK));
     }
-    return put_intent(registry, change, reason, evidence, &open, ret_why);
-}
-
-enum status journal_begin_rollback(struct registry *registry, const struct change_terms *terms,
-                                   const char *reason, const char *evidence, struct why *ret_why)
-{
-    struct change *change;
-    TRY(change_begin(registry, terms, "rollback.intent", &change, ret_why));
-    enum status s = journal_put_rollback(registry, change, reason, evidence, ret_why);
-    if (s == OK)
-        return change_commit(&change, ret_why);
-    change_abort(&change);
-    return s;
+    return put_intent(registry, change, rollout, reason, &open, ret_why);
 }

@@ -12,7 +12,7 @@
 #ifndef FOLDKV_SCHED_JOURNAL_H
 #define FOLDKV_SCHED_JOURNAL_H
 
-#include "sched/change.h"
+#include "sched/release_rollout.h"
 #include "sched/release_state.h"
 
 /* An open journal, as effects see it. Empty texts: there is none. */
@@ -24,7 +24,7 @@ struct journal_case {
     char older[SHA256_HEX];  /* promotion: the one before that, whose weights go */
     char candidate_namespace[SHA256_HEX], control_namespace[SHA256_HEX],
         older_namespace[SHA256_HEX];
-    char reason[160];
+    char reason[ROLLOUT_NOTE_ROOM];
     int64_t started_us;
     int step; /* the last that has its receipt */
     bool is_blocked;
@@ -44,19 +44,15 @@ struct journal_effects {
 
 enum journal_progress { JOURNAL_NONE, JOURNAL_PENDING, JOURNAL_BLOCKED };
 
-/* TX-1 for the rollout under way, or, without one, back to the previous generation. It pre-empts a promotion; of a
- * rollback that is blocked it tries the pin again. TRANSITION_IN_PROGRESS if a rollback is in progress; ILLEGAL_MOVE if there
- * is nothing to go back to. evidence: the hash of the receipt that it stands on, or NULL. */
-enum status journal_begin_rollback(struct registry *registry, const struct change_terms *terms,
-                                   const char *reason, const char *evidence,
-                                   struct why *ret_why) MUST_USE;
-/* The same as part of a change. */
+/* TX-1 as part of the change in which the rollout was decided to be rolled back (release_rollout.h); its decision is the
+ * evidence. It pre-empts a promotion; of a rollback that is blocked it tries the pin again.
+ * TRANSITION_IN_PROGRESS if a rollback is in progress; ILLEGAL_MOVE if there is nothing to go back to. */
 enum status journal_put_rollback(struct registry *registry, struct change *change,
-                                 const char *reason, const char *evidence,
+                                 const struct release_rollout *rollout, const char *reason,
                                  struct why *ret_why) MUST_USE;
-/* The journal of a rollout's promotion, as part of a change. */
+/* The journal of a rollout's promotion, as part of the change that decided it. */
 enum status journal_put_promotion(struct registry *registry, struct change *change,
-                                  const char *rollout, const struct record *row,
+                                  const struct release_rollout *rollout,
                                   struct why *ret_why) MUST_USE;
 
 /* Makes as many steps as it can: JOURNAL_NONE when no journal is open (any more), JOURNAL_PENDING when an effect

@@ -21,5 +21,9 @@ enum status journal_put_rows(struct registry *registry, struct change *change,
 enum status journal_put_before(struct registry *registry, struct change *change,
                                const struct journal_case *c, enum journal_step step,
                                bool *ret_is_needed, struct why *ret_why) MUST_USE;
+/* What happened to a journal, told to its rollout, in the same change. */
+enum status journal_put_event(struct registry *registry, struct change *change,
+                              const struct journal_case *c, enum rollout_event_kind kind,
+                              const char *note, struct why *ret_why) MUST_USE;
 
 #endif

@@ -51,6 +51,7 @@ static enum status put_switch(struct registry *r, struct change *change,
         record_set_text(&route, "previous", c->pinned);
         record_set_text(&route, "candidate", NULL);
         record_set_text(&route, "control_namespace", NULL);
+        record_set_number(&route, "cap_bp", 0);
         record_set_number(&route, "weight_bp", 0);
         change_put(change, REGISTRY_ROUTES, RELEASE_ROUTE, &route);
         s = release_put_state(r, change, c->candidate, GENERATION_STABLE, NULL, ret_why);
@@ -93,6 +94,7 @@ static enum status put_restored(struct registry *r, struct change *change,
     record_set_text(&route, "control_namespace", NULL);
     record_set_text(&route, "rollout", NULL);
     record_set_text(&route, "salt", NULL);
+    record_set_number(&route, "cap_bp", 0);
     record_set_number(&route, "weight_bp", 0);
     change_put(change, REGISTRY_ROUTES, RELEASE_ROUTE, &route);
     record_release(&route);
@@ -109,17 +111,16 @@ static enum status state_of(struct registry *r, const char *id, enum generation_
     return OK;
 }
 
-static enum status put_rollout(struct registry *r, struct change *change, const char *key,
-                               enum release_rollout_state state, struct why *ret_why)
+enum status journal_put_event(struct registry *registry, struct change *change,
+                              const struct journal_case *c, enum rollout_event_kind kind,
+                              const char *note, struct why *ret_why)
 {
-    struct record row;
-    if (key[0] == '\0')
-        return OK;
-    TRY(registry_get(r, REGISTRY_ROLLOUTS, key, &row, ret_why));
-    record_set_text(&row, "state", release_rollout_state_text(state));
-    change_put(change, REGISTRY_ROLLOUTS, key, &row);
-    record_release(&row);
-    return OK;
+    struct release_rollout rollout;
+    struct rollout_decision decision;
+    const struct rollout_event event = {.kind = kind,
+                                        .now_ms = (uint64_t)(change_at_us(change) / 1000)};
+    TRY(release_rollout_read(registry, c->rollout, &rollout, ret_why));
+    return release_rollout_put(registry, change, &rollout, &event, note, &decision, ret_why);
 }
 
 /* The generation before the previous one has no way back to it: its weights and pages go. */
@@ -154,7 +155,7 @@ static enum status put_rolled_back(struct registry *r, struct change *change,
         TRY(release_put_state(r, change, c->pinned, GENERATION_STABLE, NULL, ret_why));
     if (!is_older_kept)
         TRY(put_retired(r, change, c, ret_why));
-    return put_rollout(r, change, c->rollout, RELEASE_ROLLOUT_ROLLED_BACK, ret_why);
+    return journal_put_event(r, change, c, EVENT_ROLLBACK_DONE, c->reason, ret_why);
 }
 
 static enum status put_promoted(struct registry *r, struct change *change,
@@ -166,7 +167,7 @@ static enum status put_promoted(struct registry *r, struct change *change,
     record_set_text(&route, "salt", NULL);
     change_put(change, REGISTRY_ROUTES, RELEASE_ROUTE, &route);
     record_release(&route);
-    return put_rollout(r, change, c->rollout, RELEASE_ROLLOUT_PROMOTED, ret_why);
+    return journal_put_event(r, change, c, EVENT_PROMOTION_DONE, NULL, ret_why);
 }
 
 enum status journal_put_rows(struct registry *registry, struct change *change,

@@ -45,25 +45,17 @@ static enum status block(struct registry *r, const struct journal_case *c, const
                          int64_t at_us, struct why *ret_why)
 {
     struct change *change;
-    struct record row, rollout = {0};
+    struct record row;
     TRY(registry_get(r, REGISTRY_JOURNALS, c->journal, &row, ret_why));
-    enum status s = c->rollout[0] != '\0'
-                        ? registry_get(r, REGISTRY_ROLLOUTS, c->rollout, &rollout, ret_why)
-                        : OK;
-    if (s == OK)
-        s = begin(r, c, "blocked", at_us, &change, ret_why);
+    enum status s = begin(r, c, "blocked", at_us, &change, ret_why);
     if (s == OK) {
         record_set_text(&row, "blocked_reason", reason);
         journal_put_state(change, c->journal, &row, "blocked", c->step);
-        if (rollout.json != NULL) {
-            record_set_text(&rollout, "state", release_rollout_state_text(RELEASE_ROLLOUT_BLOCKED));
-            record_set_text(&rollout, "reason", reason);
-            change_put(change, REGISTRY_ROLLOUTS, c->rollout, &rollout);
-        }
-        s = change_commit(&change, ret_why);
+        s = settle(&change,
+                   journal_put_event(r, change, c, EVENT_ROLLBACK_BLOCKED, reason, ret_why),
+                   ret_why);
     }
     record_release(&row);
-    record_release(&rollout);
     return s;
 }
 

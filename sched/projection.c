@@ -32,7 +32,7 @@ enum status projection_read(struct registry *registry, struct projection *ret_pr
 {
     struct projection *p = ret_projection;
     struct record route = {0};
-    int64_t weight = 0;
+    int64_t weight = 0, cap = 0;
     memset(p, 0, sizeof *p); /* padding too: two projections are compared as bytes */
     p->is_writable = registry_fault(registry) == NULL;
     TRY(registry_epoch(registry, &p->epoch, ret_why));
@@ -48,7 +48,9 @@ enum status projection_read(struct registry *registry, struct projection *ret_pr
     take_text(&route, "rollout", p->rollout, sizeof p->rollout);
     take_text(&route, "salt", p->salt, sizeof p->salt);
     (void)record_number(&route, "weight_bp", &weight);
+    (void)record_number(&route, "cap_bp", &cap);
     p->weight_bp = (uint32_t)weight;
+    p->cap_bp = (uint32_t)cap;
     record_release(&route);
     p->is_candidate_admitted =
         p->candidate[0] != '\0' && strcmp(p->candidate, p->barred) != 0 && p->is_writable;

@@ -22,7 +22,7 @@ struct projection {
     char pinned_namespace[SHA256_HEX];
     char rollout[REGISTRY_KEY_ROOM];
     char salt[SHA256_HEX];
-    uint32_t weight_bp;
+    uint32_t weight_bp, cap_bp; /* the candidate's share; the most of control's (arm.h) */
     bool is_candidate_admitted;
     bool is_writable; /* the last write succeeded */
 };

@@ -9,7 +9,7 @@
 
 enum {
     REGISTRY_APPLICATION_ID = 0x666b7672, /* "fkvr" */
-    REGISTRY_SCHEMA = 1,
+    REGISTRY_SCHEMA = 2,
     REGISTRY_PATH_ROOM = 4096,
 };
 #define REGISTRY_FILE "registry.sqlite"

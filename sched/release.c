@@ -146,6 +146,7 @@ static void found_rows(struct change *change, const struct release_content *cont
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         record_set_text(&route, none[i], NULL);
     record_set_text(&route, "stable", id);
+    record_set_number(&route, "cap_bp", 0);
     record_set_number(&route, "weight_bp", 0);
     change_put(change, REGISTRY_ROUTES, RELEASE_ROUTE, &route);
     record_release(&row);

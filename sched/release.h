@@ -2,7 +2,7 @@
  * route. Each call is one durable change.
  *
  * A generation's row: {checkpoint, evaluation_set, identity, name, namespace, object, plan, reason, receipts:
- * {kind: hash}, registered_epoch, state}. The route's row: {barred, candidate, control_namespace, pinned,
+ * {kind: hash}, registered_epoch, state}. The route's row: {barred, candidate, cap_bp, control_namespace, pinned,
  * previous, rollout, salt, stable, weight_bp}; ids are generations', null where there is none. Registry
  * thread. */
 // SPDX-License-Identifier: Apache-2.0

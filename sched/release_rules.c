@@ -13,8 +13,8 @@
 
 #include "sched/agreement.h"
 #include "sched/generation_id.h"
+#include "sched/release_evidence.h"
 #include "sched/release_state.h"
-#include "sched/judgement.h"
 
 /* One row of a change. */
 struct row {
@@ -65,25 +65,10 @@ enum status release_rules_receipts(struct registry *registry, const struct recor
     return s;
 }
 
-/* The receipt's gates all pass, or were declared not measurable before the run. */
 static enum status check_evaluation(struct registry *r, const struct row *row, struct why *ret_why)
 {
-    struct record named = record_child(&row->after, "receipts"), receipt = {0};
-    enum judgement verdict = JUDGEMENT_FAIL;
     TRY(release_rules_receipts(r, &row->after, ret_why));
-    TRY(receipt_of(r, &named, "evaluation", &receipt, ret_why));
-    const char *of = record_text(&receipt, "candidate");
-    enum status s = OK;
-    if (of == NULL || strcmp(of, row->key) != 0)
-        s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "evaluation",
-                    "the generation has no evaluation receipt of its own");
-    if (s == OK)
-        s = judgement_of(&receipt, &verdict, ret_why);
-    if (s == OK && verdict != JUDGEMENT_PASS)
-        s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "evaluation",
-                    "the evaluation's verdict is %s", judgement_text(verdict));
-    record_release(&receipt);
-    return s;
+    return release_evidence_evaluation(r, &row->after, ret_why);
 }
 
 static enum status check_warming(struct registry *r, const struct row *row, struct why *ret_why)
@@ -126,52 +111,51 @@ static enum status check_generation(struct registry *r, const struct row *row, s
     return OK;
 }
 
-/* Step k of a rollout stands on k - 1 judgements that pass; so does what follows its last step. */
-static enum status check_judgements(struct registry *r, const struct row *row, int64_t needed,
-                                    struct why *ret_why)
+/* What the invariants need to know of the journals. */
+struct open_journals {
+    int n_rollbacks, n_promotions;
+    bool is_blocked;
+    char candidate[SHA256_HEX];
+    char rollout[REGISTRY_KEY_ROOM]; /* of either */
+    int64_t step;
+};
+
+static enum status see_journal(void *user, const char *key, const struct record *body,
+                               struct why *ret_why)
 {
-    if (record_list_count(&row->after, "judgements") < (size_t)needed)
-        return refuse(ret_why, "judgements", "a step lacks its judgement", row->key);
-    for (size_t i = 0; i < (size_t)needed; i++) {
-        const char *hash = record_item_text(&row->after, "judgements", i);
-        struct record receipt = {0};
-        enum judgement verdict = JUDGEMENT_FAIL;
-        int64_t step = 0;
-        TRY(registry_get(r, REGISTRY_RECEIPTS, hash != NULL ? hash : "", &receipt, ret_why));
-        const char *of = record_text(&receipt, "rollout");
-        bool is_own = of != NULL && strcmp(of, row->key) == 0 &&
-                      record_number(&receipt, "step", &step) && step == (int64_t)i + 1;
-        enum status s = judgement_of(&receipt, &verdict, ret_why);
-        record_release(&receipt);
-        TRY(s);
-        if (!is_own || verdict != JUDGEMENT_PASS)
-            return refuse(ret_why, "judgements", "a step's judgement does not pass", row->key);
+    struct open_journals *open = user;
+    enum journal_kind kind;
+    (void)key;
+    const char *state = state_of(body), *candidate = record_text(body, "candidate");
+    if (strcmp(state, "open") != 0 && strcmp(state, "blocked") != 0)
+        return OK;
+    if (!journal_kind_find(record_text(body, "kind"), &kind) || candidate == NULL)
+        return refuse(ret_why, "journal", "a journal without a kind or a candidate", key);
+    const char *rollout = record_text(body, "rollout");
+    snprintf(open->rollout, sizeof open->rollout, "%s", rollout != NULL ? rollout : "");
+    open->is_blocked = strcmp(state, "blocked") == 0;
+    open->n_promotions += kind == JOURNAL_PROMOTION;
+    if (kind == JOURNAL_ROLLBACK) {
+        open->n_rollbacks++;
+        snprintf(open->candidate, sizeof open->candidate, "%s", candidate);
+        (void)record_number(body, "step", &open->step);
     }
     return OK;
 }
 
+/* What is carried out by a journal is so only while that is open. */
 static enum status check_rollout(struct registry *r, const struct row *row, struct why *ret_why)
 {
-    enum release_rollout_state from =
-        release_rollout_state_find(record_text(&row->before, "state"));
-    enum release_rollout_state to = release_rollout_state_find(record_text(&row->after, "state"));
-    int64_t old_step = 0, step = 0;
-    (void)record_number(&row->before, "step", &old_step);
-    if (to == RELEASE_ROLLOUT_STATE_COUNT || !record_number(&row->after, "step", &step))
-        return refuse(ret_why, "state", "a rollout without a state or a step", row->key);
-    if (row->before.json == NULL)
-        return to == RELEASE_ROLLOUT_AWAITING_APPROVAL && step == 0
-                   ? OK
-                   : refuse(ret_why, "state", "a rollout begins by awaiting approval", row->key);
-    if (from != to && !release_rollout_may_move(from, to))
-        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state", "rollout %s cannot go from %s to %s",
-                       row->key, release_rollout_state_text(from), release_rollout_state_text(to));
-    if (step != old_step && (step != old_step + 1 || to != RELEASE_ROLLOUT_STEP))
-        return refuse(ret_why, "step", "a rollout's steps come one by one", row->key);
-    if (to == RELEASE_ROLLOUT_STEP && step > 1)
-        return check_judgements(r, row, step - 1, ret_why);
-    if (to == RELEASE_ROLLOUT_PROMOTING)
-        return check_judgements(r, row, step, ret_why);
+    struct release_rollout ro;
+    struct open_journals open = {0};
+    TRY(release_evidence_decision(r, row->key, &row->before, &row->after, &ro, ret_why));
+    TRY(registry_each(r, REGISTRY_JOURNALS, see_journal, &open, ret_why));
+    bool needs = ro.now.state == ROLLOUT_ROLLING_BACK || ro.now.state == ROLLOUT_BLOCKED ||
+                 ro.now.state == ROLLOUT_PROMOTING;
+    if (needs != (strcmp(open.rollout, row->key) == 0))
+        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state", "rollout %s is %s, and its journal %s",
+                       row->key, rollout_state_name(ro.now.state),
+                       needs ? "is not open" : "is open");
     return OK;
 }
 
@@ -266,33 +250,6 @@ static enum status check_row(struct registry *r, const char *name, const struct 
 #undef IS
 }
 
-/* What the invariants need to know of the journals. */
-struct open_journals {
-    int n_rollbacks, n_promotions;
-    char candidate[SHA256_HEX];
-    int64_t step;
-};
-
-static enum status see_journal(void *user, const char *key, const struct record *body,
-                               struct why *ret_why)
-{
-    struct open_journals *open = user;
-    enum journal_kind kind;
-    (void)key;
-    const char *state = state_of(body), *candidate = record_text(body, "candidate");
-    if (strcmp(state, "open") != 0 && strcmp(state, "blocked") != 0)
-        return OK;
-    if (!journal_kind_find(record_text(body, "kind"), &kind) || candidate == NULL)
-        return refuse(ret_why, "journal", "a journal without a kind or a candidate", key);
-    open->n_promotions += kind == JOURNAL_PROMOTION;
-    if (kind == JOURNAL_ROLLBACK) {
-        open->n_rollbacks++;
-        snprintf(open->candidate, sizeof open->candidate, "%s", candidate);
-        (void)record_number(body, "step", &open->step);
-    }
-    return OK;
-}
-
 static bool names(const struct record *row, const char *key, const char *id)
 {
     const char *text = record_text(row, key);
@@ -326,6 +283,43 @@ static enum status check_rollback(struct registry *r, const struct open_journals
     return s;
 }
 
+/* Rule 5: the rollout of the open journal. */
+static enum status check_carried_out(struct registry *r, const struct open_journals *open,
+                                     struct why *ret_why)
+{
+    struct record row;
+    if (open->n_rollbacks + open->n_promotions == 0)
+        return OK;
+    enum rollout_state needed = open->n_promotions > 0 ? ROLLOUT_PROMOTING
+                                : open->is_blocked     ? ROLLOUT_BLOCKED
+                                                       : ROLLOUT_ROLLING_BACK;
+    TRY(registry_get(r, REGISTRY_ROLLOUTS, open->rollout, &row, ret_why));
+    struct record now = record_child(&row, "now");
+    bool is = rollout_state_find(record_text(&now, "state")) == needed;
+    record_release(&row);
+    return is ? OK
+              : why_set(ret_why, STATUS_ILLEGAL_MOVE, "journal",
+                        "the rollout of the open journal is not %s", rollout_state_name(needed));
+}
+
+/* Rule 6, where the candidate is in the route. */
+static enum status check_weight(struct registry *r, const struct record *route, struct why *ret_why)
+{
+    struct release_rollout ro;
+    int64_t weight = 0;
+    const char *key = record_text(route, "rollout");
+    if (key == NULL || !record_has(route, "candidate"))
+        return OK;
+    (void)record_number(route, "weight_bp", &weight);
+    TRY(release_rollout_read(r, key, &ro, ret_why));
+    uint32_t right = rollout_weight_bp(&ro.now, &ro.plan);
+    if (right == 0 || weight == right) /* 0: barred, which is checked elsewhere */
+        return OK;
+    return why_set(ret_why, STATUS_ILLEGAL_MOVE, "weight_bp",
+                   "the route's weight is %" PRId64 ", that of rollout %s is %" PRIu32, weight, key,
+                   right);
+}
+
 static enum status check_whole(struct registry *r, const struct release_move *move,
                                struct why *ret_why)
 {
@@ -338,6 +332,7 @@ static enum status check_whole(struct registry *r, const struct release_move *mo
     if (open.n_rollbacks == 1 && record_has(move->after, "routes/route") &&
         strncmp(move->what, "rollback.", 9) != 0)
         return why_set(ret_why, STATUS_TRANSITION_IN_PROGRESS, "journal", "a rollback is in progress");
+    TRY(check_carried_out(r, &open, ret_why));
     enum status s = registry_get(r, REGISTRY_ROUTES, "route", &route, ret_why);
     if (s == STATUS_NOT_FOUND)
         return open.n_rollbacks + open.n_promotions == 0
@@ -347,6 +342,8 @@ static enum status check_whole(struct registry *r, const struct release_move *mo
         s = check_rollback(r, &open, &route, ret_why);
     else if (s == OK && record_has(&route, "barred"))
         s = refuse(ret_why, "route", "a generation is barred without an open rollback", "");
+    if (s == OK)
+        s = check_weight(r, &route, ret_why);
     record_release(&route);
     return s;
 }

@@ -15,14 +15,6 @@ static const struct state_row generations[GENERATION_STATE_COUNT] = {
 #undef TO
 };
 
-static const struct state_row rollouts[RELEASE_ROLLOUT_STATE_COUNT] = {
-#define TO(state) (1u << RELEASE_ROLLOUT_##state)
-#define STATE(name, text, moves) [RELEASE_ROLLOUT_##name] = {(text), (moves)},
-#include "sched/release_rollout.def"
-#undef STATE
-#undef TO
-};
-
 static const struct step_row {
     enum journal_kind kind;
     const char *text;
@@ -57,26 +49,6 @@ enum generation_state generation_state_find(const char *text)
 bool generation_may_move(enum generation_state from, enum generation_state to)
 {
     return (generations[from].moves >> to & 1) != 0;
-}
-
-const char *release_rollout_state_text(enum release_rollout_state state)
-{
-    return rollouts[state].text;
-}
-
-enum release_rollout_state release_rollout_state_find(const char *text)
-{
-    return (enum release_rollout_state)find(rollouts, RELEASE_ROLLOUT_STATE_COUNT, text);
-}
-
-bool release_rollout_may_move(enum release_rollout_state from, enum release_rollout_state to)
-{
-    return (rollouts[from].moves >> to & 1) != 0;
-}
-
-bool release_rollout_is_over(enum release_rollout_state state)
-{
-    return rollouts[state].moves == 0;
 }
 
 bool namespace_may_move(const char *from, const char *to)

@@ -1,4 +1,4 @@
-/* release_state.h: the states of generations, rollouts and namespaces, the legal moves between them, and
+/* release_state.h: the states of generations and namespaces, the legal moves between them, and
  * the steps of the journals: by name, as the registry's rows hold them. Any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_RELEASE_STATE_H
@@ -11,13 +11,6 @@ enum generation_state {
 #include "sched/generation.def"
 #undef STATE
     GENERATION_STATE_COUNT
-};
-
-enum release_rollout_state {
-#define STATE(name, text, moves) RELEASE_ROLLOUT_##name,
-#include "sched/release_rollout.def"
-#undef STATE
-    RELEASE_ROLLOUT_STATE_COUNT
 };
 
 enum journal_kind { JOURNAL_ROLLBACK, JOURNAL_PROMOTION };
@@ -34,12 +27,6 @@ const char *generation_state_text(enum generation_state state);
 /* The count if there is none of that name (or text is NULL). */
 enum generation_state generation_state_find(const char *text);
 bool generation_may_move(enum generation_state from, enum generation_state to);
-
-const char *release_rollout_state_text(enum release_rollout_state state);
-enum release_rollout_state release_rollout_state_find(const char *text);
-bool release_rollout_may_move(enum release_rollout_state from, enum release_rollout_state to);
-/* No move leads out of it. */
-bool release_rollout_is_over(enum release_rollout_state state);
 
 /* "open", "draining", "fenced", "freed": only ever forward. False for an unknown name. */
 bool namespace_may_move(const char *from, const char *to);

@@ -39,6 +39,19 @@ const char *rollout_state_name(enum rollout_state state)
     return states[state].name;
 }
 
+enum rollout_state rollout_state_find(const char *name)
+{
+    int i = 0;
+    while (i < ROLLOUT_STATE_COUNT && (name == NULL || strcmp(states[i].name, name) != 0))
+        i++;
+    return (enum rollout_state)i;
+}
+
+bool rollout_is_over(enum rollout_state state)
+{
+    return state == ROLLOUT_PROMOTED || state == ROLLOUT_ROLLED_BACK || state == ROLLOUT_REJECTED;
+}
+
 bool rollout_may_move(enum rollout_state from, enum rollout_state to)
 {
     ASSERT(from < ROLLOUT_STATE_COUNT && to < ROLLOUT_STATE_COUNT);
@@ -52,6 +65,15 @@ const char *rollout_reason_name(enum rollout_reason reason)
         "few_requests", "load_failed", "evaluation_failed", "rollback_blocked"};
     ASSERT(reason < REASON_COUNT);
     return names[reason];
+}
+
+enum rollout_reason rollout_reason_find(const char *name)
+{
+    int i = 0;
+    while (i < REASON_COUNT &&
+           (name == NULL || strcmp(rollout_reason_name((enum rollout_reason)i), name) != 0))
+        i++;
+    return (enum rollout_reason)i;
 }
 
 const char *rollout_event_name(enum rollout_event_kind kind)

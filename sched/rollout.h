@@ -17,7 +17,11 @@ enum rollout_state {
     ROLLOUT_STATE_COUNT
 };
 const char *rollout_state_name(enum rollout_state state);
+/* The count if there is none of that name, or name is NULL. */
+enum rollout_state rollout_state_find(const char *name);
 bool rollout_may_move(enum rollout_state from, enum rollout_state to);
+/* Promoted, rolled back or rejected: only a rollback of what was promoted can follow. */
+bool rollout_is_over(enum rollout_state state);
 
 /* Why a rollout paused, is rolled back or was rejected. */
 enum rollout_reason {
@@ -33,6 +37,7 @@ enum rollout_reason {
     REASON_COUNT
 };
 const char *rollout_reason_name(enum rollout_reason reason);
+enum rollout_reason rollout_reason_find(const char *name);
 
 /* A value: all that the machine remembers. */
 struct rollout {

@@ -65,7 +65,7 @@ class Audit(unittest.TestCase):
 
     def test_2_finds_what_was_altered(self):
         with sqlite3.connect(os.path.join(self.state, "registry.sqlite")) as db:
-            db.execute("UPDATE receipts SET body = replace(body, '\"value\":7', '\"value\":8') WHERE body LIKE '%judgement%'")
+            db.execute("UPDATE receipts SET body = replace(body, '\"errors\":0', '\"errors\":1') WHERE body LIKE '%rollout_decision%'")
         self.refused(1, "it was altered", "verify", "--state", self.state)
 
     def test_3_usage(self):

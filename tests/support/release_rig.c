@@ -6,6 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/release_rig.h"
 
+#include "config/mem.h"
+#include "sched/evaluation_manifest.h"
+#include "sched/evaluation_receipt.h"
+
 void rig_hash(const char *label, char ret_hex[SHA256_HEX])
 {
     uint8_t hash[SHA256_BYTES];
@@ -65,59 +69,166 @@ void rig_receipts(const char *label, const char *id, const char *name_space,
     record_set_number(&ret_receipts[RECEIPT_PLACEMENT], "unowned_query_heads", 0);
 }
 
-static void add_gate(struct record *receipt, const char *name, const char *verdict)
-{
-    struct record gate;
-    record_init(&gate);
-    record_set_number(&gate, "limit", 100);
-    record_set_text(&gate, "name", name);
-    record_set_text(&gate, "sense", "at_most");
-    if (strcmp(verdict, "pause") != 0)
-        record_set_number(&gate, "value", strcmp(verdict, "pass") == 0 ? 7 : 101);
-    record_set_text(&gate, "verdict", verdict);
-    record_add_record(receipt, "gates", &gate);
-    record_release(&gate);
-}
+/* ---- evidence ---- */
 
-void rig_evaluation(const char *id, const char *verdict, struct record *ret_receipt)
+static void bytes_of(const struct record *row, const char *key, uint8_t ret_hash[SHA256_BYTES])
 {
-    record_init(ret_receipt);
-    record_set_text(ret_receipt, "candidate", id);
-    add_gate(ret_receipt, "quality", verdict);
-    record_set_text(ret_receipt, "kind", "evaluation");
-    record_set_text(ret_receipt, "verdict", verdict);
-}
-
-void rig_judgement(const char *rollout, int64_t step, const char *verdict,
-                   struct record *ret_receipt)
-{
-    record_init(ret_receipt);
-    add_gate(ret_receipt, "error_rate", "pass");
-    add_gate(ret_receipt, "tpot_p99", verdict);
-    record_set_text(ret_receipt, "kind", "judgement");
-    record_set_text(ret_receipt, "rollout", rollout);
-    record_set_number(ret_receipt, "step", step);
-    record_set_text(ret_receipt, "verdict", verdict);
-}
-
-void rig_plan(bool is_auto, struct record *ret_plan)
-{
-    static const int64_t weights[] = {100, 500, 2500};
-    struct record step, thresholds;
-    record_init(ret_plan);
-    for (size_t i = 0; i < ARRAY_LEN(weights); i++) {
-        record_init(&step);
-        record_set_number(&step, "max_seconds", 600);
-        record_set_number(&step, "min_requests", 100);
-        record_set_number(&step, "weight_bp", weights[i]);
-        record_add_record(ret_plan, "steps", &step);
-        record_release(&step);
+    const char *hex = record_text(row, key);
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        const char pair[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        ret_hash[i] = (uint8_t)strtoul(pair, NULL, 16);
     }
-    record_init(&thresholds);
-    record_set_number(&thresholds, "error_rate", 100);
-    record_set_record(ret_plan, "thresholds", &thresholds);
-    record_set_flag(ret_plan, "auto_approve", is_auto);
-    record_release(&thresholds);
+}
+
+/* Canonical text as a record; frees it. */
+static void take_text(char *text, struct record *ret_record)
+{
+    if (record_read(text, strlen(text), ret_record, NULL) != OK)
+        abort();
+    mem_free(text);
+}
+
+static struct evaluation_side side_of(const struct record *generation)
+{
+    struct evaluation_side side = {.backend_revision = "rig",
+                                   .q_dtype = "f32",
+                                   .kv_dtype = "f16",
+                                   .accumulator_dtype = "f32",
+                                   .page_tokens = 64,
+                                   .tensor_parallel_degree = 1};
+    bytes_of(generation, "checkpoint", side.checkpoint);
+    bytes_of(generation, "identity", side.identity);
+    bytes_of(generation, "plan", side.kernel_plan);
+    memset(side.architecture, 3, SHA256_BYTES);
+    memset(side.head_map, 4, SHA256_BYTES);
+    return side;
+}
+
+void rig_evaluation(const struct record *generation, bool passes, struct record *ret_manifest,
+                    struct record *ret_receipt)
+{
+    static struct evaluation_manifest manifest;
+    static struct evaluation_result result;
+    char *text;
+    memset(&manifest, 0, sizeof manifest);
+    memset(&result, 0, sizeof result);
+    bytes_of(generation, "evaluation_set", manifest.dataset);
+    memset(manifest.request_order, 1, SHA256_BYTES);
+    memset(manifest.tokenizer, 2, SHA256_BYTES);
+    manifest.n_metrics = manifest.n_slices = manifest.repetitions = 1;
+    manifest.metrics[0] =
+        (struct evaluation_metric){"continuation", "negative log-probability a token"};
+    snprintf(manifest.slices[0], sizeof manifest.slices[0], "code");
+    manifest.candidate = manifest.baseline = side_of(generation);
+    memset(manifest.baseline.identity, 5, SHA256_BYTES);
+    manifest.hardware = manifest.topology = "rig";
+    manifest.matrix = (struct evaluation_matrix){{1, {64}}, {1, {1}}, {1, {1}}};
+    gate_thresholds_defaults(&manifest.thresholds);
+    if (evaluation_manifest_write(&manifest, &text, result.manifest, NULL) != OK)
+        abort();
+    take_text(text, ret_manifest);
+    result.cells.matrix = manifest.matrix;
+    result.cells.has_passed[0] = true;
+    rig_evidence(RIG_PASS, &result.evidence);
+    if (!passes)
+        result.evidence.slices[0].candidate_unats *= 2;
+    if (evaluation_receipt_write(&result, &manifest.thresholds, &text, NULL) != OK)
+        abort();
+    take_text(text, ret_receipt);
+}
+
+enum { RIG_REQUESTS = 6000 };
+
+static void add_requests(struct gate_evidence *evidence, enum arm arm, int n)
+{
+    struct gate_thresholds thresholds;
+    gate_thresholds_defaults(&thresholds);
+    for (int i = 0; i < n; i++) {
+        const struct request_outcome outcome = {arm, false, 300000000, 40000000};
+        gate_evidence_add(evidence, &thresholds, &outcome);
+    }
+}
+
+/* A candidate like its baseline in everything. */
+static void make_equal(struct gate_evidence *evidence, int n_requests)
+{
+    struct quality_slice slice = {
+        .name = "code", .n_tokens = 100, .candidate_unats = 200000000, .baseline_unats = 200000000};
+    gate_evidence_clear(evidence);
+    add_requests(evidence, ARM_CANARY, n_requests);
+    add_requests(evidence, ARM_CONTROL, n_requests);
+    gate_evidence_add_allocation(evidence, 1000000, 1000000, 0);
+    evidence->has_plan_receipt = evidence->has_traffic = evidence->has_quality = true;
+    evidence->issued_kib = evidence->baseline_issued_kib = 1100;
+    evidence->logical_kib = evidence->baseline_logical_kib = 1000;
+    if (!gate_evidence_add_quality(evidence, &slice))
+        abort();
+    for (int i = 0; i < 16; i++)
+        gate_evidence_add_sample(evidence, 5e-7);
+}
+
+void rig_evidence(enum rig_verdict verdict, struct gate_evidence *ret_evidence)
+{
+    make_equal(ret_evidence, verdict == RIG_PASS ? RIG_REQUESTS : 50);
+    if (verdict == RIG_FAIL)
+        gate_evidence_add_sample(ret_evidence, 0.01);
+}
+
+void rig_plan(bool is_auto, struct rollout_plan *ret_plan)
+{
+    rollout_plan_defaults(ret_plan);
+    ret_plan->auto_approve = is_auto;
+    for (uint32_t i = 0; i < ret_plan->n_steps; i++) {
+        ret_plan->steps[i].min_requests = 100;
+        ret_plan->steps[i].max_seconds = 600;
+    }
+}
+
+enum status rig_start(struct registry *registry, const char *candidate, bool is_auto,
+                      char ret_key[REGISTRY_KEY_ROOM], struct why *ret_why)
+{
+    struct rollout_plan plan;
+    struct rollout_decision decision;
+    char key[REGISTRY_KEY_ROOM];
+    const struct change_terms terms = rig_terms(6);
+    rig_plan(is_auto, &plan);
+    TRY(release_rollout_start(registry, &terms, candidate, &plan, key, &decision, ret_why));
+    if (ret_key != NULL)
+        memcpy(ret_key, key, sizeof key);
+    return OK;
+}
+
+enum status rig_tick(struct registry *registry, enum rig_verdict verdict, struct why *ret_why)
+{
+    struct release_rollout rollout;
+    struct rollout_decision decision;
+    struct gate_evidence evidence;
+    const struct change_terms terms = rig_terms(7);
+    TRY(release_rollout_find_active(registry, &rollout, ret_why));
+    rig_evidence(verdict, &evidence);
+    const struct rollout_event event = {
+        .kind = EVENT_TICK, .now_ms = rollout.now.started_ms + 600000, .evidence = &evidence};
+    return release_rollout_apply(registry, &terms, rollout.key, &event, &decision, ret_why);
+}
+
+enum status rig_command(struct registry *registry, enum rollout_event_kind kind, const char *note,
+                        struct why *ret_why)
+{
+    struct release_rollout rollout;
+    struct rollout_decision decision;
+    struct change_terms terms = rig_terms(7);
+    const struct rollout_event event = {.kind = kind};
+    terms.note = note;
+    TRY(release_rollout_find_active(registry, &rollout, ret_why));
+    return release_rollout_apply(registry, &terms, rollout.key, &event, &decision, ret_why);
+}
+
+enum status rig_roll_back(struct registry *registry, const char *note, struct why *ret_why)
+{
+    char key[REGISTRY_KEY_ROOM];
+    struct change_terms terms = rig_terms(8);
+    terms.note = note;
+    return release_rollout_roll_back(registry, &terms, key, ret_why);
 }
 
 /* ---- contents ---- */
@@ -181,6 +292,23 @@ static enum status add_receipts(struct registry *r, const char *label, const cha
     return s;
 }
 
+static enum status add_evaluation(struct registry *r, const char *id, struct why *ret_why)
+{
+    const struct change_terms terms = rig_terms(4);
+    struct record row, manifest, evaluation;
+    char hash[SHA256_HEX];
+    TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
+    rig_evaluation(&row, true, &manifest, &evaluation);
+    enum status s =
+        release_receipt(r, &terms, id, "evaluation_manifest", &manifest, hash, ret_why);
+    if (s == OK)
+        s = release_receipt(r, &terms, id, "evaluation", &evaluation, hash, ret_why);
+    record_release(&row);
+    record_release(&manifest);
+    record_release(&evaluation);
+    return s;
+}
+
 static enum status add_warming(struct registry *r, const char *id, struct why *ret_why)
 {
     const struct change_terms terms = rig_terms(5);
@@ -203,8 +331,6 @@ enum status rig_publish(struct registry *registry, const char *label, rig_told_f
     struct content_hashes hashes;
     struct release_content content = content_of(label, &hashes);
     const struct change_terms terms = rig_terms(2);
-    struct record evaluation;
-    char hash[SHA256_HEX];
     bool is_new;
     TRY(release_register(registry, &terms, &content, ret_id, &is_new, ret_why));
     tell(on_told, user, "registered");
@@ -212,11 +338,7 @@ enum status rig_publish(struct registry *registry, const char *label, rig_told_f
     TRY(add_receipts(registry, label, ret_id, ret_why));
     TRY(release_move_generation(registry, &terms, ret_id, GENERATION_READY, NULL, ret_why));
     tell(on_told, user, "ready");
-    rig_evaluation(ret_id, "pass", &evaluation);
-    enum status s =
-        release_receipt(registry, &terms, ret_id, "evaluation", &evaluation, hash, ret_why);
-    record_release(&evaluation);
-    TRY(s);
+    TRY(add_evaluation(registry, ret_id, ret_why));
     TRY(release_move_generation(registry, &terms, ret_id, GENERATION_EVALUATED, NULL, ret_why));
     tell(on_told, user, "evaluated");
     TRY(add_warming(registry, ret_id, ret_why));

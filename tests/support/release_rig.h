@@ -1,4 +1,4 @@
-/* release_rig.h: releases for tests: contents and receipts that agree, a plan, judgements, and a small world in
+/* release_rig.h: releases for tests: contents and receipts that agree, a plan, evidence, and a small world in
  * memory (a router, an admission, a fence) on which a journal's effects work.
  *
  * The world checks what must hold of it each time an effect runs, and counts what it finds wrong. */
@@ -34,12 +34,24 @@ struct change_terms rig_terms(int64_t at_us);
 /* Four receipts that agree, for the content of that label. */
 void rig_receipts(const char *label, const char *id, const char *name_space,
                   struct record ret_receipts[AGREEMENT_RECEIPTS]);
-/* An evaluation of id whose one gate has this verdict. */
-void rig_evaluation(const char *id, const char *verdict, struct record *ret_receipt);
-/* weights 1 %, 5 %, 25 %. */
-void rig_plan(bool is_auto, struct record *ret_plan);
-void rig_judgement(const char *rollout, int64_t step, const char *verdict,
-                   struct record *ret_receipt);
+/* An evaluation of this generation and the manifest that it was run under; one that does not pass has a slice that lost. */
+void rig_evaluation(const struct record *generation, bool passes, struct record *ret_manifest,
+                    struct record *ret_receipt);
+/* Weights 1 %, 5 %, 25 %, 600 s a step. */
+void rig_plan(bool is_auto, struct rollout_plan *ret_plan);
+/* What a step ends with: RIG_PASS all gates pass; RIG_FAIL the numerical gate is breached; RIG_PAUSE the time is over and
+ * the requests were too few. */
+enum rig_verdict { RIG_PASS, RIG_FAIL, RIG_PAUSE };
+void rig_evidence(enum rig_verdict verdict, struct gate_evidence *ret_evidence);
+/* A rollout of this candidate by rig_plan; ret_key may be NULL. */
+enum status rig_start(struct registry *registry, const char *candidate, bool is_auto,
+                      char ret_key[REGISTRY_KEY_ROOM], struct why *ret_why);
+/* A tick of the rollout under way with that evidence, in the step's last moment. */
+enum status rig_tick(struct registry *registry, enum rig_verdict verdict, struct why *ret_why);
+/* A command to the rollout under way; note may be NULL. */
+enum status rig_command(struct registry *registry, enum rollout_event_kind kind, const char *note,
+                        struct why *ret_why);
+enum status rig_roll_back(struct registry *registry, const char *note, struct why *ret_why);
 
 enum status rig_found(struct registry *registry, const char *label, char ret_id[SHA256_HEX],
                       struct why *ret_why);

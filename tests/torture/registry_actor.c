@@ -120,14 +120,8 @@ static enum status find_candidate(struct registry *registry, const char *name, s
 
 static enum status start(struct registry *registry, const char *name, bool is_auto, struct why *why)
 {
-    char rollout[REGISTRY_KEY_ROOM];
-    struct record plan;
-    const struct change_terms terms = rig_terms(6);
     TRY(find_candidate(registry, name, why));
-    rig_plan(is_auto, &plan);
-    enum status s = release_rollout_start(registry, &terms, candidate, &plan, rollout, why);
-    record_release(&plan);
-    return s;
+    return rig_start(registry, candidate, is_auto, NULL, why);
 }
 
 static enum status do_start_second(struct registry *registry, struct why *why)
@@ -145,64 +139,29 @@ static enum status do_propose_third(struct registry *registry, struct why *why)
     return start(registry, "third", false, why);
 }
 
-static enum status on_active(struct registry *registry,
-                             enum status (*act)(struct registry *, const struct change_terms *,
-                                                const char *, struct why *),
-                             struct why *why)
-{
-    char rollout[REGISTRY_KEY_ROOM];
-    struct record row;
-    const struct change_terms terms = rig_terms(7);
-    TRY(release_rollout_find_active(registry, rollout, &row, why));
-    record_release(&row);
-    return act(registry, &terms, rollout, why);
-}
-
 static enum status do_approve(struct registry *registry, struct why *why)
 {
-    return on_active(registry, release_rollout_approve, why);
+    return rig_command(registry, EVENT_APPROVE, NULL, why);
 }
 
 static enum status do_resume(struct registry *registry, struct why *why)
 {
-    return on_active(registry, release_rollout_resume, why);
-}
-
-static enum status abort_it(struct registry *registry, const struct change_terms *terms,
-                            const char *rollout, struct why *why)
-{
-    return release_rollout_abort(registry, terms, rollout, "by hand", why);
+    return rig_command(registry, EVENT_RESUME, NULL, why);
 }
 
 static enum status do_abort(struct registry *registry, struct why *why)
 {
-    return on_active(registry, abort_it, why);
-}
-
-static enum status judge(struct registry *registry, const char *verdict, struct why *why)
-{
-    char rollout[REGISTRY_KEY_ROOM];
-    struct record row, judgement;
-    enum judgement found;
-    int64_t step = 0;
-    const struct change_terms terms = rig_terms(7);
-    TRY(release_rollout_find_active(registry, rollout, &row, why));
-    (void)record_number(&row, "step", &step);
-    record_release(&row);
-    rig_judgement(rollout, step, verdict, &judgement);
-    enum status s = release_rollout_judge(registry, &terms, rollout, &judgement, &found, why);
-    record_release(&judgement);
-    return s;
+    return rig_command(registry, EVENT_ABORT, "by hand", why);
 }
 
 static enum status do_pass(struct registry *registry, struct why *why)
 {
-    return judge(registry, "pass", why);
+    return rig_tick(registry, RIG_PASS, why);
 }
 
 static enum status do_judge_pause(struct registry *registry, struct why *why)
 {
-    return judge(registry, "pause", why);
+    return rig_tick(registry, RIG_PAUSE, why);
 }
 
 /* At once in memory, before anything is durable: whoever would be rolled back is barred. */
@@ -218,14 +177,13 @@ static enum status bar(struct registry *registry, struct why *why)
 static enum status do_fail(struct registry *registry, struct why *why)
 {
     TRY(bar(registry, why));
-    return judge(registry, "fail", why);
+    return rig_tick(registry, RIG_FAIL, why);
 }
 
 static enum status do_rollback(struct registry *registry, struct why *why)
 {
-    const struct change_terms terms = rig_terms(8);
     TRY(bar(registry, why));
-    return journal_begin_rollback(registry, &terms, "by hand", NULL, why);
+    return rig_roll_back(registry, "by hand", why);
 }
 
 static enum status do_block(struct registry *registry, struct why *why)
@@ -434,10 +392,8 @@ static enum status settle(struct registry *registry, struct why *why)
     TRY(world_recover(&world, registry, why));
     world_check(&world);
     enum status s = journal_find_open(registry, &c, why);
-    if (s == OK && c.is_blocked) { /* the person that it waits for */
-        const struct change_terms terms = rig_terms(8);
-        TRY(journal_begin_rollback(registry, &terms, "again", NULL, why));
-    }
+    if (s == OK && c.is_blocked) /* the person that it waits for */
+        TRY(rig_roll_back(registry, "again", why));
     TRY(world_settle(&world, why));
     TRY(audit_verify(registry, &report, why));
     return say_all(registry, "settled", why);

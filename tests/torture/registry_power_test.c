@@ -71,42 +71,19 @@ static enum status publish_third(void)
 
 static enum status roll_out(void)
 {
-    struct record plan;
-    char rollout[REGISTRY_KEY_ROOM];
-    const struct change_terms terms = rig_terms(6);
-    rig_plan(true, &plan);
-    enum status s = release_rollout_start(registry, &terms, candidate, &plan, rollout, &why);
-    record_release(&plan);
-    return s;
-}
-
-static enum status judge(const char *verdict)
-{
-    char rollout[REGISTRY_KEY_ROOM];
-    struct record row, judgement;
-    enum judgement found_verdict;
-    int64_t step = 0;
-    const struct change_terms terms = rig_terms(7);
-    TRY(release_rollout_find_active(registry, rollout, &row, &why));
-    (void)record_number(&row, "step", &step);
-    record_release(&row);
-    rig_judgement(rollout, step, verdict, &judgement);
-    enum status s =
-        release_rollout_judge(registry, &terms, rollout, &judgement, &found_verdict, &why);
-    record_release(&judgement);
-    return s;
+    return rig_start(registry, candidate, true, NULL, &why);
 }
 
 static enum status pass(void)
 {
-    return judge("pass");
+    return rig_tick(registry, RIG_PASS, &why);
 }
 
 static enum status breach(void)
 {
     world.in_flight = 2;
     snprintf(world.barred, sizeof world.barred, "%s", candidate);
-    return judge("fail");
+    return rig_tick(registry, RIG_FAIL, &why);
 }
 
 static enum status settle(void)

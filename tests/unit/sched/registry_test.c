@@ -113,8 +113,8 @@ START_TEST(a_newer_version_is_refused)
 {
     char id[SHA256_HEX];
     found_one(id);
-    sql("PRAGMA user_version=2");
-    refused("has schema 2 and was written by a newer foldkv; this one reads schema 1");
+    sql("PRAGMA user_version=3");
+    refused("has schema 3 and was written by a newer foldkv; this one reads schema 2");
 }
 END_TEST
 
@@ -205,23 +205,25 @@ START_TEST(terms_are_kept)
     struct registry *r = open_dir();
     ck_assert_int_eq(rig_found(r, "first", id, &why), OK);
     ck_assert_int_eq(rig_publish(r, "second", NULL, NULL, id, &why), OK);
-    struct record plan;
+    struct rollout_plan plan;
+    struct rollout_decision decision;
+    struct release_rollout active;
     char rollout[REGISTRY_KEY_ROOM];
     rig_plan(false, &plan);
     struct change_terms terms = rig_terms(6);
     terms.epoch_expected = 7;
-    ck_assert_int_eq(release_rollout_start(r, &terms, id, &plan, rollout, &why),
+    ck_assert_int_eq(release_rollout_start(r, &terms, id, &plan, rollout, &decision, &why),
                      STATUS_EPOCH_MISMATCH);
     ck_assert_str_eq(why.text, "the release epoch is 1, the request expects 7");
     terms.epoch_expected = 1;
     terms.is_dry_run = true;
-    ck_assert_int_eq(release_rollout_start(r, &terms, id, &plan, rollout, &why), OK);
-    ck_assert_int_eq(release_rollout_find_active(r, rollout, &answer, &why), STATUS_NOT_FOUND);
+    ck_assert_int_eq(release_rollout_start(r, &terms, id, &plan, rollout, &decision, &why), OK);
+    ck_assert_int_eq(release_rollout_find_active(r, &active, &why), STATUS_NOT_FOUND);
     terms.is_dry_run = false;
     terms.answer_key = "key";
     terms.answer_payload = "payload hash";
     ck_assert_int_eq(answer_find(r, "key", "payload hash", &answer, &why), STATUS_NOT_FOUND);
-    ck_assert_int_eq(release_rollout_start(r, &terms, id, &plan, rollout, &why), OK);
+    ck_assert_int_eq(release_rollout_start(r, &terms, id, &plan, rollout, &decision, &why), OK);
     ck_assert_int_eq(answer_find(r, "key", "payload hash", &answer, &why), OK);
     ck_assert_str_eq(record_text(&answer, "subject"), rollout);
     ck_assert_str_eq(record_text(&answer, "what"), "rollout.start");
@@ -231,7 +233,6 @@ START_TEST(terms_are_kept)
     ck_assert_int_eq(answer_find(r, "key", "another", &answer, &why), STATUS_KEY_REUSED);
     ck_assert_int_eq(answer_forget(r, 7, &why), OK);
     ck_assert_int_eq(answer_find(r, "key", "payload hash", &answer, &why), STATUS_NOT_FOUND);
-    record_release(&plan);
     registry_close(&r);
 }
 END_TEST

@@ -85,27 +85,19 @@ static enum status publish(struct registry *registry, struct why *ret_why)
 
 static enum status roll_out(struct registry *registry, struct why *ret_why)
 {
-    struct record plan;
-    const struct change_terms terms = rig_terms(5);
-    rig_plan(true, &plan);
-    enum status s = release_rollout_start(registry, &terms, second, &plan, rollout, ret_why);
-    record_release(&plan);
-    return s;
+    return rig_start(registry, second, true, rollout, ret_why);
 }
 
 static enum status roll_back(struct registry *registry, struct why *ret_why)
 {
-    const struct change_terms terms = rig_terms(6);
-    return journal_begin_rollback(registry, &terms, "by hand", NULL, ret_why);
+    return rig_roll_back(registry, "by hand", ret_why);
 }
 
 static enum status is_rolled_back(struct registry *registry, struct why *ret_why)
 {
-    struct record row;
-    TRY(registry_get(registry, REGISTRY_ROLLOUTS, rollout, &row, ret_why));
-    bool is = strcmp(record_text(&row, "state"), "rolled_back") == 0;
-    record_release(&row);
-    return is ? OK : STATUS_UNAVAILABLE;
+    struct release_rollout read;
+    TRY(release_rollout_read(registry, rollout, &read, ret_why));
+    return read.now.state == ROLLOUT_ROLLED_BACK ? OK : STATUS_UNAVAILABLE;
 }
 
 START_TEST(a_rollback_waits_for_its_effects_and_not_for_jobs)
