@@ -67,6 +67,7 @@ enum {
     ATTEND_Q_STRIDE = ATTEND_WIDTH_MAX + 16,
     PAGE_TOKENS = 64,
     PAGE_UNITS = PAGE_TOKENS / ATTEND_UNIT,
+    ATTEND_POOLS_MAX = 4, /* caches whose sequences one step may mix */
 };
 
 enum kv_type { KV_F16, KV_F32, KV_I8, KV_TYPE_COUNT };
@@ -99,6 +100,7 @@ struct kv_layer {
     uint16_t d_qk;
     uint16_t d_v;
     enum kv_type type;
+    const uint8_t *generation; /* [32], of the cache whose memory this is */
 };
 
 /* A run of physically consecutive pages in a sequence's block table. */
@@ -163,7 +165,6 @@ struct attention_shape {
     const uint16_t *query_to_k_head; /* [n_query_heads], copied */
     const uint16_t *query_to_v_head;
     uint8_t architecture_hash[32];
-    uint8_t cache_generation[32];
     uint32_t n_threads;
     uint32_t rows_max; /* activation rows (tokens) of one step */
     uint32_t sequences_max;
@@ -180,6 +181,13 @@ enum status attention_plan_new(const struct attention_shape *shape,
                                const struct attention_kernels *kernels,
                                struct attention_plan **ret_plan, struct why *ret_why) MUST_USE;
 void attention_plan_free(struct attention_plan **plan);
+/* From now on the plan serves pool 0..ATTEND_POOLS_MAX-1, whose cache is of this generation. Not
+ * during a step. */
+void attention_plan_admit(struct attention_plan *plan, uint32_t pool, const uint8_t generation[32]);
+/* And from now on no longer. */
+void attention_plan_dismiss(struct attention_plan *plan, uint32_t pool);
+bool attention_plan_admits(const struct attention_plan *plan, uint32_t pool,
+                           const uint8_t generation[32]);
 size_t attention_plan_workspace_bytes(const struct attention_plan *plan);
 
 /* One sequence's share of a step: n_rows consecutive positions whose K/V rows are already stored,
@@ -193,6 +201,7 @@ struct attention_sequence {
     uint32_t first_position;
     uint32_t n_rows;
     uint32_t row_first;
+    uint32_t pool; /* where its pages are, 0..ATTEND_POOLS_MAX-1 */
 };
 
 /* Deals the step's (tile, chunk) items to the threads. The runs must stay as they are until the
@@ -200,16 +209,17 @@ struct attention_sequence {
 void attention_schedule(struct attention_plan *plan, const struct attention_sequence *sequences,
                         uint32_t n_sequences);
 
-/* Thread tid's share of one layer. q is [rows][n_query_heads * d_qk], out is
+/* Thread tid's share of one layer, which layers[pool] says where to find in each pool that the step
+ * uses (others are not looked at). q is [rows][n_query_heads * d_qk], out is
  * [rows][n_query_heads * d_v].
- * STALE_PLAN (on every thread alike) if the hash or generation is not the plan's: nothing is read
- * or written then.
+ * STALE_PLAN (on every thread alike) if the hash is not the plan's or a pool's generation is not
+ * the one that was admitted: nothing is read or written then.
  * A barrier must stand between the last attention_run and attention_merge, which completes the rows
  * whose chunks were dealt to several threads; out is whole after one more barrier. Neither
  * allocates. */
 enum status attention_run(const struct attention_plan *plan, uint32_t tid,
-                          const struct kv_layer *layer, const uint8_t architecture_hash[32],
-                          const uint8_t cache_generation[32], const float *q, float *out) MUST_USE;
+                          const struct kv_layer *layers, const uint8_t architecture_hash[32],
+                          const float *q, float *out) MUST_USE;
 void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out);
 
 #endif

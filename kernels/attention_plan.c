@@ -215,7 +215,6 @@ static struct attention_plan *plan_of_shape(const struct attention_shape *s,
     plan->sequences_max = s->sequences_max;
     plan->context_max = s->context_max;
     memcpy(plan->architecture_hash, s->architecture_hash, sizeof plan->architecture_hash);
-    memcpy(plan->cache_generation, s->cache_generation, sizeof plan->cache_generation);
     plan->chunk = kernels->chunk[s->type];
     plan->merge = kernels->merge;
     plan->finish = kernels->finish;
@@ -255,6 +254,26 @@ void attention_plan_free(struct attention_plan **plan)
     mem_free(p->heads);
     mem_free(p->groups);
     mem_free(p);
+}
+
+void attention_plan_admit(struct attention_plan *plan, uint32_t pool, const uint8_t generation[32])
+{
+    ASSERT(pool < ATTEND_POOLS_MAX);
+    memcpy(plan->generations[pool], generation, sizeof plan->generations[pool]);
+    plan->pools_admitted |= 1u << pool;
+}
+
+void attention_plan_dismiss(struct attention_plan *plan, uint32_t pool)
+{
+    ASSERT(pool < ATTEND_POOLS_MAX);
+    plan->pools_admitted &= ~(1u << pool);
+}
+
+bool attention_plan_admits(const struct attention_plan *plan, uint32_t pool,
+                           const uint8_t generation[32])
+{
+    return (plan->pools_admitted >> pool & 1) != 0 &&
+           memcmp(plan->generations[pool], generation, sizeof plan->generations[pool]) == 0;
 }
 
 size_t attention_plan_workspace_bytes(const struct attention_plan *plan)

@@ -70,7 +70,8 @@ struct attention_plan {
     uint32_t n_threads;
     uint32_t rows_max, sequences_max, context_max;
     uint8_t architecture_hash[32];
-    uint8_t cache_generation[32];
+    uint32_t pools_admitted; /* a bit each */
+    uint8_t generations[ATTEND_POOLS_MAX][32];
     attend_chunk_fn *chunk;
     attend_merge_fn *merge;
     attend_finish_fn *finish;
@@ -88,6 +89,7 @@ struct attention_plan {
     struct attention_tile *tiles;         /* [tiles_max] */
     uint32_t tiles_max;
     uint32_t n_tiles;
+    uint32_t pools_used; /* a bit each */
     struct attention_cut *cuts; /* [n_threads + 1] */
 };
 

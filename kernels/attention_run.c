@@ -7,7 +7,7 @@
  *         tile of a share may have been begun by another thread: then its chunks are kept apart,
  *         and attention_merge joins them to that thread's state in ascending order, which is the
  *         only order there is.
- * ALWAYS  (1) Nothing is read or written under a plan that is not the cache's.  attention_run
+ * ALWAYS  (1) Nothing is read or written under a plan that does not serve the cache.  attention_run
  *         (2) A row takes part only in chunks in which it sees a token, and its state begins as
  *             the first of them: merging an empty partial would turn -0 into 0.  run_item,
  *             merge_row, merge_cut_row
@@ -38,7 +38,7 @@ struct item {
 /* Where a thread is in its share. */
 struct walk {
     const struct attention_plan *plan;
-    const struct kv_layer *layer;
+    const struct kv_layer *layers; /* [pools] */
     struct attention_cut next;
     struct attention_cut end;
 };
@@ -66,7 +66,7 @@ static void address_units(struct walk *w, struct item *item)
 {
     const struct attention_sequence *s = &w->plan->sequences[item->tile->sequence];
     const struct attention_group *group = &w->plan->groups[item->tile->group];
-    const struct kv_layer *layer = w->layer;
+    const struct kv_layer *layer = &w->layers[s->pool];
     const char *k_head = layer->base + group->k_head * layer->head_stride;
     const char *v_head = layer->base + group->v_head * layer->head_stride + layer->v_offset;
     struct page_cursor at = w->next.at;
@@ -245,17 +245,30 @@ static void run_share(struct walk *walk, struct work *work)
     }
 }
 
+/* Whether every pool that the step uses is one that the plan was made to serve. */
+static bool is_current(const struct attention_plan *plan, const struct kv_layer *layers)
+{
+    for (uint32_t pool = 0; plan->pools_used >> pool != 0; pool++) {
+        if ((plan->pools_used >> pool & 1) == 0)
+            continue;
+        const struct kv_layer *layer = &layers[pool];
+        if (!attention_plan_admits(plan, pool, layer->generation))
+            return false;
+        ASSERT(layer->d_qk == plan->d_qk && layer->d_v == plan->d_v && layer->type == plan->type);
+        ASSERT(layer->n_heads == plan->n_kv_heads);
+    }
+    return true;
+}
+
 enum status attention_run(const struct attention_plan *plan, uint32_t tid,
-                          const struct kv_layer *layer, const uint8_t architecture_hash[32],
-                          const uint8_t cache_generation[32], const float *q, float *out)
+                          const struct kv_layer *layers, const uint8_t architecture_hash[32],
+                          const float *q, float *out)
 {
     if (memcmp(plan->architecture_hash, architecture_hash, sizeof plan->architecture_hash) != 0 ||
-        memcmp(plan->cache_generation, cache_generation, sizeof plan->cache_generation) != 0)
+        !is_current(plan, layers))
         return STATUS_STALE_PLAN;
     ASSERT(tid < plan->n_threads);
-    ASSERT(layer->d_qk == plan->d_qk && layer->d_v == plan->d_v && layer->type == plan->type);
-    ASSERT(layer->n_heads == plan->n_kv_heads);
-    struct walk walk = {plan, layer, plan->cuts[tid], plan->cuts[tid + 1]};
+    struct walk walk = {plan, layers, plan->cuts[tid], plan->cuts[tid + 1]};
     struct work work = {.plan = plan, .space = attention_space_of(plan, tid), .q = q, .out = out};
     run_share(&walk, &work);
     return OK;

@@ -34,6 +34,7 @@ static uint64_t tile_cost(const struct attention_tile *tile)
 
 static void check_sequence(const struct attention_plan *plan, const struct attention_sequence *s)
 {
+    ASSERT(s->pool < ATTEND_POOLS_MAX);
     ASSERT(s->n_rows <= plan->rows_max && s->row_first <= plan->rows_max - s->n_rows);
     ASSERT(s->n_rows <= plan->context_max && s->first_position <= plan->context_max - s->n_rows);
     ASSERT(s->first_page <= attention_token_first(plan, s->first_position) / PAGE_TOKENS);
@@ -124,10 +125,12 @@ void attention_schedule(struct attention_plan *plan, const struct attention_sequ
 {
     ASSERT(n_sequences <= plan->sequences_max);
     uint64_t rows = 0;
+    plan->pools_used = 0;
     for (uint32_t i = 0; i < n_sequences; i++) {
         check_sequence(plan, &sequences[i]);
         plan->sequences[i] = sequences[i];
         rows += sequences[i].n_rows;
+        plan->pools_used |= sequences[i].n_rows > 0 ? 1u << sequences[i].pool : 0;
     }
     ASSERT(rows <= plan->rows_max);
     plan->n_tiles = 0;

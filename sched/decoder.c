@@ -5,7 +5,7 @@
  *         given back in one loop. Where layers differ, the widest one decides; a layer's rows stand
  *         as close as its own width allows.
  * THREAD  engine
- * NOT     The arithmetic: decoder_step.c. What layers share: decoder_layers.c.
+ * NOT     The arithmetic: decoder_step.c. What layers share: decoder_layers.c. Pages: decoder_pools.c.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/decoder_priv.h"
@@ -103,8 +103,7 @@ static enum status take_row_buffers(struct decoder *d)
 
 enum status decoder_new(const struct model *model, const struct kernels *kernels,
                         struct workers *workers, const struct decoder_limits *limits,
-                        const struct decoder_memory *memory, struct decoder **ret_decoder,
-                        struct why *ret_why)
+                        struct decoder **ret_decoder, struct why *ret_why)
 {
     *ret_decoder = NULL;
     struct decoder *d = mem_zalloc(1, sizeof *d);
@@ -114,7 +113,6 @@ enum status decoder_new(const struct model *model, const struct kernels *kernels
     d->kernels = kernels;
     d->workers = workers;
     d->limits = *limits;
-    d->memory = *memory;
     d->widths = widest(model->graph);
     enum status s = take_row_buffers(d);
     if (s == OK)
@@ -147,20 +145,4 @@ void decoder_free(struct decoder **decoder)
     decoder_layers_release(d);
     mem_free(d);
     *decoder = NULL;
-}
-
-void decoder_copy_page(const struct decoder *d, uint32_t group, uint32_t from_page,
-                       uint32_t to_page, uint32_t n_tokens)
-{
-    const struct graph_group *g = &d->model->graph->groups[group];
-    const struct decoder_group_memory *memory = &d->memory.groups[group];
-    uint32_t units = (n_tokens + ATTEND_UNIT - 1) / ATTEND_UNIT;
-    size_t bytes = memory->page_bytes / PAGE_UNITS * units;
-    for (uint32_t l = 0; l < g->n_layers; l++) {
-        for (uint32_t h = 0; h < g->n_heads; h++) {
-            char *head = memory->base + l * memory->layer_stride + h * memory->head_stride;
-            memcpy(head + to_page * memory->page_bytes, head + from_page * memory->page_bytes,
-                   bytes);
-        }
-    }
 }

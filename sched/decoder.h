@@ -3,7 +3,10 @@
  *
  * Everything is taken when the decoder is made: a step allocates nothing. One step at a time, from
  * the engine thread; the workers walk the layers together, split over outputs, rows or items, never
- * over a sum. */
+ * over a sum.
+ *
+ * POOL  The pages of one cache. Several caches of one graph, K/V type and set of weights share a
+ *       step: each is attached once and gets a number, which its sequences carry. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_H
 #define FOLDKV_SCHED_DECODER_H
@@ -30,8 +33,10 @@ struct decoder_group_memory {
 
 struct decoder_memory {
     struct decoder_group_memory groups[GRAPH_CACHE_GROUPS_MAX]; /* as graph->groups */
-    uint8_t generation[SHA256_BYTES]; /* the cache's: a plan made for another is refused */
+    uint8_t generation[SHA256_BYTES]; /* the cache's: a plan that serves another is refused */
 };
+
+enum { DECODER_POOLS_MAX = ATTEND_POOLS_MAX };
 
 /* One step's rows. Sequence i's rows follow those of sequence i - 1; runs must cover every row's
  * page. A sequence has one entry a group, which differ in their pages only. */
@@ -51,17 +56,24 @@ size_t decoder_page_bytes(const struct graph *graph, uint32_t group, enum kv_typ
 /* The model, kernels and workers are loans until decoder_free. */
 enum status decoder_new(const struct model *model, const struct kernels *kernels,
                         struct workers *workers, const struct decoder_limits *limits,
-                        const struct decoder_memory *memory, struct decoder **ret_decoder,
-                        struct why *ret_why) MUST_USE;
+                        struct decoder **ret_decoder, struct why *ret_why) MUST_USE;
 void decoder_free(struct decoder **decoder);
+/* Between steps. The memory must stay until it is detached. UNAVAILABLE with a why if there are
+ * DECODER_POOLS_MAX already. */
+enum status decoder_attach(struct decoder *decoder, const struct decoder_memory *memory,
+                           uint32_t *ret_pool, struct why *ret_why) MUST_USE;
+void decoder_detach(struct decoder *decoder, uint32_t pool);
+/* STALE_PLAN if a plan does not serve the pool as it is now. */
+enum status decoder_check(const struct decoder *decoder, uint32_t pool) MUST_USE;
 
-/* Runs the layers. STALE_PLAN if plan and pages differ in architecture or generation. */
+/* Runs the layers. STALE_PLAN, with nothing read or written, if a pool of the batch's does not pass
+ * decoder_check. */
 enum status decoder_step(struct decoder *decoder, const struct decoder_batch *batch) MUST_USE;
 /* Logits of rows[n] of the last step that may be asked for, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the
  * decoder until the next call. */
 const float *decoder_logits(struct decoder *decoder, const uint32_t *rows, uint32_t n);
-/* Copies the first n_tokens of one page to another, in every layer and head of a group. */
-void decoder_copy_page(const struct decoder *decoder, uint32_t group, uint32_t from_page,
-                       uint32_t to_page, uint32_t n_tokens);
+/* Copies the first n_tokens of one page of a pool to another, in every layer and head of a group. */
+void decoder_copy_page(const struct decoder *decoder, uint32_t pool, uint32_t group,
+                       uint32_t from_page, uint32_t to_page, uint32_t n_tokens);
 
 #endif

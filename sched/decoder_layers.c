@@ -1,12 +1,12 @@
-/* decoder_layers.c: what the layers share: schedules of attention, rotations, places in memory.
+/* decoder_layers.c: what the layers share: schedules of attention, rotations.
  *
  * WHY     Layers may differ in everything: heads, maps, windows, rotations. What is alike must be
  *         made once a step all the same.
  * HOW     Each layer looks for a plan and a rotation like its own among those of the layers before
  *         it, and makes one if there is none. A plan belongs to a cache group, since its pages are
  *         the group's; layers of one group with other maps have another plan over the same pages.
- * ALWAYS  (1) A plan is made for one architecture hash and one cache generation.       make_plan
- *         (2) A layer's pages are found by its place in its group.                  layer_memory
+ * ALWAYS  A plan is made for one architecture hash.                                   make_plan
+ * NOT     The pages that plans are run over: decoder_pools.c.
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -44,7 +44,6 @@ static enum status make_plan(const struct decoder *d, uint32_t layer, struct lay
         .context_max = d->limits.context_max,
     };
     memcpy(shape.architecture_hash, d->model->manifest->architecture_hash, SHA256_BYTES);
-    memcpy(shape.cache_generation, d->memory.generation, SHA256_BYTES);
     TRY(attention_plan_new(&shape, &d->kernels->attention, &plan->attention, ret_why));
     plan->group = l->cache_group;
     plan->layer = layer;
@@ -108,24 +107,6 @@ static enum status find_rope(struct decoder *d, uint32_t layer)
     return OK;
 }
 
-static struct kv_layer layer_memory(const struct decoder *d, uint32_t layer)
-{
-    const struct graph_layer *l = &d->model->graph->layers[layer];
-    const struct decoder_group_memory *group = &d->memory.groups[l->cache_group];
-    enum kv_type type = d->model->kv_type;
-    return (struct kv_layer){
-        .base = group->base + l->group_index * group->layer_stride,
-        .head_stride = group->head_stride,
-        .page_stride = group->page_bytes,
-        .unit_stride = group->page_bytes / PAGE_UNITS,
-        .v_offset = kv_k_part_bytes(type, l->d_qk),
-        .n_heads = (uint16_t)l->n_k_heads,
-        .d_qk = (uint16_t)l->d_qk,
-        .d_v = (uint16_t)l->d_v,
-        .type = type,
-    };
-}
-
 enum status decoder_layers_init(struct decoder *d, struct why *ret_why)
 {
     uint32_t n = d->model->graph->n_layers;
@@ -135,7 +116,6 @@ enum status decoder_layers_init(struct decoder *d, struct why *ret_why)
     if (d->layers == NULL || d->plans == NULL || d->ropes == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the decoder's layers");
     for (uint32_t i = 0; i < n; i++) {
-        d->layers[i].memory = layer_memory(d, i);
         TRY(find_plan(d, i, ret_why));
         if (find_rope(d, i) != OK)
             return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the decoder's rotations");

@@ -1,6 +1,6 @@
-/* decoder_priv.h: the decoder's insides, for the decoder*.c files only: decoder.c (life and
- * buffers), decoder_layers.c (what layers share: plans, rotations, memory), decoder_asked.c (which rows the last layer is for), decoder_step.c (the
- * step). */
+/* decoder_priv.h: the decoder's insides, for the decoder*.c files only: decoder.c (life and buffers),
+ * decoder_layers.c (what layers share: plans, rotations), decoder_pools.c (whose pages it computes
+ * over), decoder_asked.c (which rows the last layer is for), decoder_step.c (the step). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_PRIV_H
 #define FOLDKV_SCHED_DECODER_PRIV_H
@@ -38,7 +38,7 @@ struct layer_plan {
 struct decoder_layer {
     struct attention_plan *plan;
     const struct rope_table *rope; /* NULL: not rotated */
-    struct kv_layer memory;
+    struct kv_layer memory[DECODER_POOLS_MAX];
 };
 
 struct span {
@@ -64,7 +64,8 @@ struct decoder {
     const struct kernels *kernels;
     struct workers *workers;
     struct decoder_limits limits;
-    struct decoder_memory memory;
+    struct decoder_memory pools[DECODER_POOLS_MAX];
+    uint32_t pools_attached; /* a bit each */
     struct decoder_widths widths;
 
     struct decoder_layer *layers; /* [n_layers] */
@@ -116,7 +117,7 @@ enum status decoder_take_buffers(const struct buffer_row *rows, size_t n) MUST_U
 /* Settles which rows of the batch go through the last layer, and schedules its attention. */
 void decoder_ask(struct decoder *decoder);
 
-/* Makes the plans, rotations and memory of every layer. */
+/* Makes the plans and rotations of every layer. */
 enum status decoder_layers_init(struct decoder *decoder, struct why *ret_why) MUST_USE;
 /* Takes what init left half made. */
 void decoder_layers_release(struct decoder *decoder);

@@ -225,9 +225,9 @@ static void turn_head(const struct decoder *d, uint32_t l, uint32_t r, const flo
 static void store_head(const struct decoder *d, uint32_t l, uint32_t r, uint32_t h)
 {
     const struct graph_layer *gl = &d->model->graph->layers[l];
-    const struct kv_layer *memory = &d->layers[l].memory;
     const struct attention_sequence *s =
         &d->batch->sequences[gl->cache_group * d->batch->n_sequences + d->row_sequence[r]];
+    const struct kv_layer *memory = &d->layers[l].memory[s->pool];
     uint32_t position = s->first_position + (r - s->row_first);
     const float *k = d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk;
     const float *v = d->v + ((size_t)r * gl->n_v_heads + h) * gl->d_v;
@@ -264,8 +264,8 @@ static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
     const struct attention_plan *plan =
         is_last && !d->is_asked_for_all ? d->asked_plan.attention : d->layers[l].plan;
     enum status s =
-        attention_run(plan, tid, &d->layers[l].memory, d->model->manifest->architecture_hash,
-                      d->memory.generation, d->q, d->attended);
+        attention_run(plan, tid, d->layers[l].memory, d->model->manifest->architecture_hash, d->q,
+                      d->attended);
     if (s != OK) /* on every worker alike */
         return s;
     workers_barrier(d->workers);
@@ -404,6 +404,7 @@ enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
     ASSERT(batch->n_sequences <= d->limits.sequences_max);
     for (uint32_t i = 0; i < batch->n_sequences; i++) {
         const struct attention_sequence *s = &batch->sequences[i];
+        TRY(decoder_check(d, s->pool));
         for (uint32_t r = 0; r < s->n_rows; r++)
             d->row_sequence[s->row_first + r] = i;
     }

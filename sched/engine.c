@@ -95,10 +95,10 @@ static void *engine_loop(void *arg)
     while (!atomic_load(&e->is_stopping)) {
         uint64_t start = clock_now_ns();
         take_submitted(e, start);
-        bool worked = scheduler_step(e->parts.scheduler, start);
+        bool worked = pass_step(e->parts.pass, start);
         if (worked) {
-            scheduler_deliver(e->parts.scheduler, clock_now_ns());
-            scheduler_observe(e->parts.scheduler, clock_now_ns() - start);
+            pass_deliver(e->parts.pass, clock_now_ns());
+            pass_observe(e->parts.pass, clock_now_ns() - start);
         }
         publish(e, worked);
         if (!worked)

@@ -97,8 +97,32 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
     return OK;
 }
 
-static enum status make_decoder(struct engine_parts *p, const struct scheduler_limits *limits,
-                                struct why *ret_why)
+static enum status make_pass(struct engine_parts *p, const struct engine_options *o,
+                             struct why *ret_why)
+{
+    struct pass_limits limits = {
+        .running_max = o->running_max,
+        .prefill_chunk = o->prefill_chunk,
+        .context_max = p->context_max,
+        .is_paced = true,
+    };
+    return pass_new(p->model, &p->kernels, p->workers, &limits, &p->pass, ret_why);
+}
+
+static enum status make_scheduler(struct engine_parts *p, const struct engine_options *o,
+                                  scheduler_news_fn *on_news, void *user, struct why *ret_why)
+{
+    struct scheduler_limits limits = {
+        .running_max = o->running_max,
+        .context_max = p->context_max,
+        .stop_ids = o->stop_ids,
+        .n_stop_ids = o->n_stop_ids,
+    };
+    enum status s = scheduler_new(p->model, p->cache, &limits, on_news, user, &p->scheduler);
+    return s == OK ? OK : why_set(ret_why, s, "", "no memory for the scheduler");
+}
+
+static enum status join(struct engine_parts *p, struct why *ret_why)
 {
     struct decoder_memory pages = {0};
     for (uint32_t i = 0; i < p->model->graph->n_groups; i++) {
@@ -109,26 +133,7 @@ static enum status make_decoder(struct engine_parts *p, const struct scheduler_l
                                                         .page_bytes = memory.page_bytes};
     }
     TRY(namespace_of(p->model->manifest, pages.generation));
-    struct decoder_limits decoder_limits = {
-        .rows_max = scheduler_rows_max(limits),
-        .sequences_max = limits->running_max,
-        .logit_rows_max = SCHEDULER_LOGIT_ROWS,
-        .context_max = limits->context_max,
-    };
-    return decoder_new(p->model, &p->kernels, p->workers, &decoder_limits, &pages, &p->decoder,
-                       ret_why);
-}
-
-static enum status make_scheduler(struct engine_parts *p, const struct scheduler_limits *limits,
-                                  scheduler_news_fn *on_news, void *user, struct why *ret_why)
-{
-    struct scheduler_parts parts = {.model = p->model,
-                                    .kernels = &p->kernels,
-                                    .workers = p->workers,
-                                    .decoder = p->decoder,
-                                    .cache = p->cache};
-    enum status s = scheduler_new(&parts, limits, on_news, user, &p->scheduler);
-    return s == OK ? OK : why_set(ret_why, s, "", "no memory for the scheduler");
+    return pass_join(p->pass, p->scheduler, &pages, ret_why);
 }
 
 enum status engine_parts_init(struct engine_parts *p, const struct gguf *gguf,
@@ -141,23 +146,16 @@ enum status engine_parts_init(struct engine_parts *p, const struct gguf *gguf,
     TRY(workers_new(o->n_threads, &p->workers, ret_why));
     TRY(model_load(gguf, kv_type, &p->kernels, p->workers, &p->model, ret_why));
     p->context_max = p->model->graph->context;
-    struct scheduler_limits limits = {
-        .running_max = o->running_max,
-        .prefill_chunk = o->prefill_chunk,
-        .context_max = p->context_max,
-        .is_paced = true,
-        .stop_ids = o->stop_ids,
-        .n_stop_ids = o->n_stop_ids,
-    };
     TRY(make_cache(p, o, ret_why));
-    TRY(make_decoder(p, &limits, ret_why));
-    return make_scheduler(p, &limits, on_news, user, ret_why);
+    TRY(make_pass(p, o, ret_why));
+    TRY(make_scheduler(p, o, on_news, user, ret_why));
+    return join(p, ret_why);
 }
 
 void engine_parts_release(struct engine_parts *p)
 {
+    pass_free(&p->pass);
     scheduler_free(&p->scheduler);
-    decoder_free(&p->decoder);
     cache_free(&p->cache);
     model_free(&p->model);
     workers_free(&p->workers);

@@ -5,14 +5,14 @@
 #define FOLDKV_SCHED_ENGINE_LOAD_H
 
 #include "sched/engine.h"
-#include "sched/scheduler.h"
+#include "sched/pass.h"
 
 struct engine_parts {
     struct kernels kernels;
     struct workers *workers;
     struct model *model;
     struct cache *cache;
-    struct decoder *decoder;
+    struct pass *pass;
     struct scheduler *scheduler;
     uint32_t context_max;
 };

@@ -1,10 +1,7 @@
-/* scheduler.c: the scheduler's life, its two lists, and the step as a list of its phases.
+/* scheduler.c: the scheduler's life, its two lists, and ends.
  *
  * HOW     Waiting requests are a list in order of age, preempted ones before younger ones; running
- *         ones an array, oldest first. A step:
- *             end what was cancelled -> admit -> plan rows -> decoder -> commit     scheduler_step
- *             logits -> sample and score -> push -> ends
- *             scheduler_deliver (scheduler_emit.c)
+ *         ones an array, oldest first. The step is the pass's (pass.c).
  * ALWAYS  (1) A request is in exactly one of the lists from scheduler_submit to scheduler_end.
  *         (2) Age decides: no request waits for a younger one's pages (scheduler_batch.c), so there
  *         is always progress.
@@ -18,70 +15,32 @@
 
 #include "config/mem.h"
 
-uint32_t scheduler_rows_max(const struct scheduler_limits *limits)
-{
-    return limits->prefill_chunk + limits->running_max;
-}
-
 static enum status take_arrays(struct scheduler *s)
 {
-    uint32_t rows = scheduler_rows_max(&s->limits);
     s->running = mem_zalloc(s->limits.running_max, sizeof *s->running);
-    s->sequences = mem_zalloc((size_t)s->limits.running_max * cache_groups(s->parts.cache),
-                              sizeof *s->sequences);
-    s->row_ids = mem_zalloc(rows, sizeof *s->row_ids);
-    s->n_asked = mem_zalloc(s->limits.running_max, sizeof *s->n_asked);
-    s->wanted = mem_zalloc(rows, sizeof *s->wanted);
-    s->logit_rows = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->logit_rows);
-    s->outputs = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->outputs);
-    s->output_status = mem_zalloc(SCHEDULER_LOGIT_ROWS, sizeof *s->output_status);
     s->stop_ids = mem_zalloc(s->limits.n_stop_ids, sizeof *s->stop_ids);
-    s->samplers = mem_zalloc(s->n_threads, sizeof *s->samplers);
-    bool all = s->running && s->sequences && s->row_ids && s->n_asked && s->wanted &&
-               s->logit_rows && s->outputs && s->output_status && s->stop_ids && s->samplers;
-    if (!all)
+    if (s->running == NULL || s->stop_ids == NULL)
         return STATUS_NO_MEMORY;
-    for (uint32_t t = 0; t < s->n_threads; t++)
-        TRY(sampler_new(s->parts.model->graph->vocab, &s->samplers[t]));
     if (s->limits.n_stop_ids > 0)
         memcpy(s->stop_ids, s->limits.stop_ids, s->limits.n_stop_ids * sizeof *s->stop_ids);
     s->limits.stop_ids = s->stop_ids;
     return OK;
 }
 
-/* How many times faster quantised products are than attention in f32, with all that is neither counted to the products: what
- * weighs the two in a row's cost. Too large, and prompts are held back the more the longer they are. */
-enum { PRODUCT_SPEED = 3 };
-
-/* The context at which attention costs a row as much as its products do. */
-static double doubling_tokens(const struct graph *g)
-{
-    double products = 0.0, attention_a_token = 0.0;
-    for (uint32_t i = 0; i < g->n_layers; i++) {
-        const struct graph_layer *l = &g->layers[i];
-        double heads = (double)(l->n_query_heads + l->n_k_heads) * l->d_qk +
-                       (double)(l->n_query_heads + l->n_v_heads) * l->d_v;
-        products += g->hidden * (heads + 3.0 * g->ffn);
-        attention_a_token += (double)l->n_query_heads * (l->d_qk + l->d_v);
-    }
-    return products / attention_a_token / PRODUCT_SPEED;
-}
-
-enum status scheduler_new(const struct scheduler_parts *parts,
+enum status scheduler_new(const struct model *model, struct cache *cache,
                           const struct scheduler_limits *limits, scheduler_news_fn *on_news,
                           void *user, struct scheduler **ret_scheduler)
 {
-    ASSERT(limits->running_max > 0 && limits->prefill_chunk > 0);
+    ASSERT(limits->running_max > 0);
     *ret_scheduler = NULL;
     struct scheduler *s = mem_zalloc(1, sizeof *s);
     if (s == NULL)
         return STATUS_NO_MEMORY;
-    s->parts = *parts;
+    s->model = model;
+    s->cache = cache;
     s->limits = *limits;
     s->on_news = on_news;
     s->user = user;
-    s->n_threads = workers_count(parts->workers);
-    pace_init(&s->pace, doubling_tokens(parts->model->graph));
     enum status status = take_arrays(s);
     if (status != OK)
         scheduler_free(&s);
@@ -94,15 +53,39 @@ void scheduler_free(struct scheduler **scheduler)
     struct scheduler *s = *scheduler;
     if (s == NULL)
         return;
+    ASSERT(s->decoder == NULL);
     scheduler_cancel_all(s);
-    for (uint32_t t = 0; s->samplers != NULL && t < s->n_threads; t++)
-        sampler_free(&s->samplers[t]);
-    void *const arrays[] = {s->running, s->sequences, s->row_ids,  s->wanted,        s->logit_rows,
-                            s->outputs, s->stop_ids,  s->samplers, s->output_status, s->n_asked};
-    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
-        mem_free(arrays[i]);
+    mem_free(s->running);
+    mem_free(s->stop_ids);
     mem_free(s);
     *scheduler = NULL;
+}
+
+void scheduler_enter(struct scheduler *s, struct decoder *decoder, uint32_t pool)
+{
+    ASSERT(s->decoder == NULL);
+    s->decoder = decoder;
+    s->pool = pool;
+}
+
+void scheduler_leave(struct scheduler *s)
+{
+    s->decoder = NULL;
+}
+
+uint32_t scheduler_active(const struct scheduler *s)
+{
+    return s->n_running + (uint32_t)s->stats.requests_waiting;
+}
+
+uint32_t scheduler_running_max(const struct scheduler *s)
+{
+    return s->limits.running_max;
+}
+
+const struct model *scheduler_model(const struct scheduler *s)
+{
+    return s->model;
 }
 
 /* ---- the lists ---- */
@@ -233,50 +216,47 @@ static void end_asked(struct scheduler *s)
     }
 }
 
-void scheduler_cancel_all(struct scheduler *s)
+static void end_all(struct scheduler *s, enum finish_reason reason, enum status error)
 {
     while (s->n_running > 0) {
         struct request *r = s->running[s->n_running - 1].request;
         scheduler_remove_running(s, s->n_running - 1);
-        scheduler_end(s, r, FINISH_CANCELLED, OK);
+        scheduler_end(s, r, reason, error);
     }
     while (s->waiting_head != NULL) {
         struct request *r = s->waiting_head;
         remove_waiting(s, NULL, r);
-        scheduler_end(s, r, FINISH_CANCELLED, OK);
+        scheduler_end(s, r, reason, error);
     }
 }
 
-/* ---- the step ---- */
+void scheduler_cancel_all(struct scheduler *s)
+{
+    end_all(s, FINISH_CANCELLED, OK);
+}
 
-bool scheduler_step(struct scheduler *s, uint64_t now_ns)
+void scheduler_fail_all(struct scheduler *s, enum status error)
+{
+    end_all(s, FINISH_ERROR, error);
+}
+
+void scheduler_fail_waiting(struct scheduler *s, enum status error)
+{
+    struct request *before = NULL;
+    for (struct request *r = s->waiting_head, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->times.started_ns == 0) {
+            remove_waiting(s, before, r);
+            scheduler_end(s, r, FINISH_ERROR, error);
+        } else {
+            before = r;
+        }
+    }
+}
+
+void scheduler_begin(struct scheduler *s, uint64_t now_ns)
 {
     s->now_ns = now_ns;
     end_asked(s);
     scheduler_admit(s);
-    scheduler_plan_rows(s);
-    if (s->n_rows == 0)
-        return false;
-    struct decoder_batch batch = {.n_rows = s->n_rows,
-                                  .n_sequences = s->n_sequences,
-                                  .ids = s->row_ids,
-                                  .sequences = s->sequences,
-                                  .n_asked = s->n_asked};
-    enum status status = decoder_step(s->parts.decoder, &batch);
-    scheduler_commit(s, status == OK);
-    for (uint32_t i = 0; i < s->n_running; i++)
-        s->running[i].status = status;
-    s->stats.steps++;
-    s->stats.step_rows += s->n_rows;
-    return true;
-}
-
-void scheduler_observe(struct scheduler *s, uint64_t elapsed_ns)
-{
-    pace_observe(&s->pace, s->last_step, elapsed_ns);
-}
-
-uint32_t scheduler_active(const struct scheduler *s)
-{
-    return s->n_running + (uint32_t)s->stats.requests_waiting;
 }

@@ -8,15 +8,13 @@
  *         budget; when pages run out the youngest running request goes back to the queue and its
  *         pages become cached; it is computed again later, from its tokens.
  * ALWAYS  (1) A request only ever loses its pages to an older one (or to itself).           reserve
- *         (2) Every append opened by plan_rows is committed or aborted by scheduler_commit.
+ *         (2) Every append opened by scheduler_plan is committed or aborted by scheduler_commit.
  *         (3) A request alone can always run: the engine refuses what the whole pool could not
  *         hold.
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/scheduler_priv.h"
-
-#include <math.h>
 
 static uint32_t pending_rows(const struct request *r)
 {
@@ -28,7 +26,7 @@ static uint32_t pending_rows(const struct request *r)
 static enum status open_sequence(struct scheduler *s, struct request *r, bool may_reuse,
                                  struct cache_move *ret_move)
 {
-    return sequence_open(s->parts.cache, r->has_salt ? r->salt : NULL,
+    return sequence_open(s->cache, r->has_salt ? r->salt : NULL,
                          r->has_salt ? sizeof r->salt : 0, r->ids, request_n_tokens(r),
                          may_reuse && !r->prompt_logprobs, &r->sequence, ret_move);
 }
@@ -36,9 +34,9 @@ static enum status open_sequence(struct scheduler *s, struct request *r, bool ma
 /* Notes what must be available in each group before the next try is worth its look-up. */
 static void note_lacking(struct scheduler *s, const uint32_t lacking[CACHE_GROUPS_MAX])
 {
-    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++)
+    for (uint32_t g = 0; g < cache_groups(s->cache); g++)
         s->admission_blocks[g] =
-            lacking[g] > 0 ? cache_blocks_available(s->parts.cache, g) + lacking[g] : 0;
+            lacking[g] > 0 ? cache_blocks_available(s->cache, g) + lacking[g] : 0;
 }
 
 /* The blocks of each group that r lacks for all its tokens and the next, beyond those that can be
@@ -47,9 +45,9 @@ static bool is_lacking(const struct scheduler *s, const struct request *r,
                        uint32_t ret_lacking[CACHE_GROUPS_MAX])
 {
     bool any = false;
-    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++) {
+    for (uint32_t g = 0; g < cache_groups(s->cache); g++) {
         uint32_t needed = sequence_blocks_lacking(r->sequence, g, request_n_tokens(r) + 1);
-        uint32_t available = cache_blocks_available(s->parts.cache, g);
+        uint32_t available = cache_blocks_available(s->cache, g);
         ret_lacking[g] = needed > available ? needed - available : 0;
         any |= ret_lacking[g] > 0;
     }
@@ -58,8 +56,8 @@ static bool is_lacking(const struct scheduler *s, const struct request *r,
 
 static void copy_head(struct scheduler *s, const struct cache_move *move)
 {
-    for (uint32_t g = 0; move->n_tokens > 0 && g < cache_groups(s->parts.cache); g++)
-        decoder_copy_page(s->parts.decoder, g, move->from_page[g], move->to_page[g],
+    for (uint32_t g = 0; move->n_tokens > 0 && g < cache_groups(s->cache); g++)
+        decoder_copy_page(s->decoder, s->pool, g, move->from_page[g], move->to_page[g],
                           move->n_tokens);
 }
 
@@ -91,8 +89,8 @@ static bool try_open(struct scheduler *s, struct request *r)
 /* Whether every group has what the last try lacked. */
 static bool is_worth_a_try(const struct scheduler *s)
 {
-    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++)
-        if (cache_blocks_available(s->parts.cache, g) < s->admission_blocks[g])
+    for (uint32_t g = 0; g < cache_groups(s->cache); g++)
+        if (cache_blocks_available(s->cache, g) < s->admission_blocks[g])
             return false;
     return true;
 }
@@ -150,38 +148,41 @@ static bool reserve(struct scheduler *s, uint32_t index, uint32_t n)
     return true;
 }
 
-static void add_rows(struct scheduler *s, struct running *run, uint32_t n)
+static void add_rows(struct step_rows *rows, struct running *run, uint32_t n)
 {
     struct request *r = run->request;
     run->n_rows = n;
-    run->row_first = s->n_rows;
+    run->row_first = rows->n_rows;
     run->first_position = sequence_length(r->sequence);
-    memcpy(s->row_ids + s->n_rows, r->ids + run->first_position, n * sizeof *s->row_ids);
-    s->n_asked[s->n_sequences++] = scheduler_rows_asked(run);
-    s->n_rows += n;
+    memcpy(rows->ids + rows->n_rows, r->ids + run->first_position, n * sizeof *rows->ids);
+    rows->n_asked[rows->n_sequences++] = scheduler_rows_asked(run);
+    rows->n_rows += n;
 }
 
-/* What the decoder is told of each planned sequence, group by group. */
-static void fill_sequences(struct scheduler *s)
+_Static_assert(sizeof(struct page_span) == sizeof(struct page_run) &&
+                   offsetof(struct page_span, n_pages) == offsetof(struct page_run, n_pages),
+               "cache and kernels describe a run of pages alike");
+
+struct attention_sequence *scheduler_sequences(const struct scheduler *s, uint32_t group,
+                                               struct attention_sequence *at)
 {
-    struct attention_sequence *at = s->sequences;
-    for (uint32_t g = 0; g < cache_groups(s->parts.cache); g++) {
-        for (uint32_t i = 0; i < s->n_running; i++) {
-            const struct running *run = &s->running[i];
-            if (run->n_rows == 0)
-                continue;
-            *at = (struct attention_sequence){.first_position = run->first_position,
-                                              .n_rows = run->n_rows,
-                                              .row_first = run->row_first};
-            const struct page_span *spans =
-                sequence_spans(run->request->sequence, g, &at->first_page, &at->n_runs);
-            at->runs = (const struct page_run *)(const void *)spans;
-            at++;
-        }
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        const struct running *run = &s->running[i];
+        if (run->n_rows == 0)
+            continue;
+        *at = (struct attention_sequence){.first_position = run->first_position,
+                                          .n_rows = run->n_rows,
+                                          .row_first = run->row_first,
+                                          .pool = s->pool};
+        const struct page_span *spans =
+            sequence_spans(run->request->sequence, group, &at->first_page, &at->n_runs);
+        at->runs = (const struct page_run *)(const void *)spans;
+        at++;
     }
+    return at;
 }
 
-static uint32_t decoding_count(const struct scheduler *s)
+uint32_t scheduler_decoding(const struct scheduler *s)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_running; i++)
@@ -189,26 +190,17 @@ static uint32_t decoding_count(const struct scheduler *s)
     return n;
 }
 
-_Static_assert(sizeof(struct page_span) == sizeof(struct page_run) &&
-                   offsetof(struct page_span, n_pages) == offsetof(struct page_run, n_pages),
-               "cache and kernels describe a run of pages alike");
-
-/* What is left of a step's room for prompt rows. */
-struct prompt_room {
-    uint32_t rows;
-    double units;
-};
-
-static struct prompt_room prompt_room(const struct scheduler *s)
+uint64_t scheduler_oldest_prompt_ns(const struct scheduler *s)
 {
-    double units =
-        s->limits.is_paced ? pace_budget_units(&s->pace, decoding_count(s)) : (double)INFINITY;
-    return (struct prompt_room){units > 0.0 ? s->limits.prefill_chunk : 0, units};
+    for (uint32_t i = 0; i < s->n_running; i++)
+        if (pending_rows(s->running[i].request) > 1)
+            return s->running[i].request->times.submitted_ns;
+    return UINT64_MAX;
 }
 
 /* Rows that r gets: its one decode row, or as many prompt rows as there is room for. */
-static uint32_t rows_for(const struct scheduler *s, const struct request *r,
-                         const struct prompt_room *room)
+static uint32_t rows_for(const struct request *r, const struct prompt_room *room,
+                         const struct pace *pace)
 {
     uint32_t pending = pending_rows(r);
     if (pending == 1)
@@ -216,35 +208,41 @@ static uint32_t rows_for(const struct scheduler *s, const struct request *r,
     uint32_t most = pending < room->rows ? pending : room->rows;
     if (most == 0 || room->units <= 0.0)
         return 0;
-    return pace_rows(&s->pace, room->units, sequence_length(r->sequence), most);
+    return pace_rows(pace, room->units, sequence_length(r->sequence), most);
 }
 
-void scheduler_plan_rows(struct scheduler *s)
+void scheduler_plan(struct scheduler *s, struct step_rows *rows, const struct pace *pace)
 {
-    s->n_rows = 0;
-    s->n_sequences = 0;
-    struct prompt_room room = prompt_room(s);
-    struct pace_step step = {0};
+    uint32_t n_before = rows->n_rows;
     for (uint32_t i = 0; i < s->n_running; i++) {
         struct running *run = &s->running[i];
         bool is_decode = pending_rows(run->request) == 1;
-        uint32_t n = rows_for(s, run->request, &room);
+        uint32_t n = rows_for(run->request, &rows->room, pace);
         run->n_rows = 0;
         if (n == 0 || !reserve(s, i, n))
             continue;
-        add_rows(s, run, n);
+        add_rows(rows, run, n);
         if (is_decode) {
-            step.decode_rows++;
+            rows->made_of.decode_rows++;
             continue;
         }
-        double units = n * pace_row_units(&s->pace, run->first_position + n / 2);
-        step.prefill_rows += n;
-        step.prefill_units += units;
-        room.rows -= n;
-        room.units -= units;
+        double units = n * pace_row_units(pace, run->first_position + n / 2);
+        rows->made_of.prefill_rows += n;
+        rows->made_of.prefill_units += units;
+        rows->room.rows -= n;
+        rows->room.units -= units;
     }
-    s->last_step = step;
-    fill_sequences(s);
+    s->stats.steps += rows->n_rows > n_before;
+    s->stats.step_rows += rows->n_rows - n_before;
+}
+
+bool scheduler_skip(struct scheduler *s, enum status error)
+{
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        s->running[i].n_rows = 0;
+        s->running[i].status = error;
+    }
+    return s->n_running > 0;
 }
 
 /* ---- commit ---- */
@@ -264,14 +262,15 @@ static void count_rows(struct scheduler *s, struct running *run)
         r->computed_rows = end;
 }
 
-void scheduler_commit(struct scheduler *s, bool is_good)
+void scheduler_commit(struct scheduler *s, const uint32_t *ids, enum status status)
 {
     for (uint32_t i = 0; i < s->n_running; i++) {
         struct running *run = &s->running[i];
         if (run->n_rows == 0)
             continue;
-        if (is_good) {
-            append_commit(run->request->sequence, s->row_ids + run->row_first, run->n_rows);
+        run->status = status;
+        if (status == OK) {
+            append_commit(run->request->sequence, ids + run->row_first, run->n_rows);
             count_rows(s, run);
         } else {
             append_abort(run->request->sequence);

@@ -1,20 +1,16 @@
-/* scheduler_emit.c: from a step's rows to outputs: prompt scores, sampled tokens, ends.
+/* scheduler_emit.c: which rows of a step give outputs, and what becomes of those: pushed, or an end.
  *
- * WHY     Only rows whose next token is asked for need logits, and a vocabulary's worth of them is
- *         large: they are computed SCHEDULER_LOGIT_ROWS at a time and used up at once.
  * HOW     Row at position p gives the token at index p + 1: scored if the prompt has it and scores
- *         are asked for, sampled if it is the first unknown one. The workers take rows of logits
- *         each; what they find is pushed in order by the engine thread.
+ *         are asked for, sampled if it is the first unknown one. The logits between are the pass's
+ *         (pass_emit.c).
  * ALWAYS  (1) A token is sampled, scored and pushed once, also when its row is computed again.
- *          want_rows
+ *          is_wanted
  *         (2) NaN or inf in a row of logits ends that request alone.
- *          emit_one
- * THREAD  engine; make_outputs on its workers
+ *          scheduler_take
+ * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/scheduler_priv.h"
-
-#include "sched/logprobs.h"
 
 /* ---- which rows ---- */
 
@@ -33,17 +29,18 @@ static bool is_wanted(const struct running *run, uint32_t i, uint32_t scored, bo
     return *ret_is_prompt || (token == request_n_tokens(r) && r->n_generated < r->max_tokens);
 }
 
-static void want_rows(struct scheduler *s, uint32_t index)
+static void want_rows(struct scheduler *s, uint32_t index, struct step_wanted *wanted)
 {
     const struct running *run = &s->running[index];
     uint32_t scored = outputs_so_far(run->request);
     for (uint32_t i = 0; i < run->n_rows; i++) {
         bool is_prompt;
         if (is_wanted(run, i, scored, &is_prompt))
-            s->wanted[s->n_wanted++] = (struct wanted_row){.row = run->row_first + i,
-                                                           .running = index,
-                                                           .token = run->first_position + i + 1,
-                                                           .is_prompt = is_prompt};
+            wanted->rows[wanted->n++] = (struct wanted_row){.scheduler = s,
+                                                            .running = index,
+                                                            .row = run->row_first + i,
+                                                            .token = run->first_position + i + 1,
+                                                            .is_prompt = is_prompt};
     }
 }
 
@@ -54,46 +51,6 @@ uint32_t scheduler_rows_asked(const struct running *run)
     while (i < run->n_rows && !is_wanted(run, i, scored, &is_prompt))
         i++;
     return run->n_rows - i;
-}
-
-/* ---- logits to outputs, on the workers ---- */
-
-struct emit_job {
-    struct scheduler *s;
-    const float *logits;
-    const struct wanted_row *wanted;
-    uint32_t n;
-};
-
-static enum status make_output(struct scheduler *s, uint32_t tid, const float *logits,
-                               const struct wanted_row *w, struct token_output *ret_output)
-{
-    const struct request *r = s->running[w->running].request;
-    const struct vector_kernels *vector = &s->parts.kernels->vector;
-    uint32_t vocab = s->parts.model->graph->vocab;
-    ret_output->is_prompt = w->is_prompt;
-    ret_output->has_logprob = false;
-    ret_output->n_top = 0;
-    if (w->is_prompt)
-        ret_output->id = r->ids[w->token];
-    else
-        TRY(sampler_pick(s->samplers[tid], logits, &r->sampling, 0, w->token - r->n_ids, vector,
-                         &ret_output->id));
-    if (r->logprobs < 0)
-        return OK;
-    return logprobs_fill(logits, vocab, (uint32_t)r->logprobs, vector, ret_output);
-}
-
-static void make_outputs(void *arg, uint32_t tid)
-{
-    struct emit_job *job = arg;
-    uint32_t first, end;
-    workers_share(job->n, 1, tid, job->s->n_threads, &first, &end);
-    for (uint32_t i = first; i < end; i++) {
-        const float *logits = job->logits + (size_t)i * job->s->parts.model->graph->vocab;
-        job->s->output_status[i] =
-            make_output(job->s, tid, logits, &job->wanted[i], &job->s->outputs[i]);
-    }
 }
 
 /* ---- outputs to requests ---- */
@@ -115,6 +72,24 @@ static void push_first_prompt_token(struct request *r)
     request_push(r, &first);
 }
 
+void scheduler_want(struct scheduler *s, uint64_t now_ns, struct step_wanted *wanted)
+{
+    s->now_ns = now_ns;
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        struct running *run = &s->running[i];
+        run->is_stopped = false;
+        if (run->status != OK || run->n_rows == 0)
+            continue;
+        push_first_prompt_token(run->request);
+        want_rows(s, i, wanted);
+    }
+}
+
+const struct request *scheduler_request(const struct scheduler *s, uint32_t running)
+{
+    return s->running[running].request;
+}
+
 static void push(struct scheduler *s, struct request *r, const struct token_output *output)
 {
     if (r->times.first_output_ns == 0)
@@ -124,9 +99,9 @@ static void push(struct scheduler *s, struct request *r, const struct token_outp
     s->stats.generated_tokens += !output->is_prompt;
 }
 
-/* Statuses other than OK are ends with an error; a stop token is an end without a push. */
-static void emit_one(struct scheduler *s, const struct wanted_row *w,
-                     const struct token_output *output, enum status status)
+/* A stop token is an end without a push. */
+void scheduler_take(struct scheduler *s, const struct wanted_row *w,
+                    const struct token_output *output, enum status status)
 {
     struct running *run = &s->running[w->running];
     if (run->status != OK || run->is_stopped)
@@ -139,22 +114,6 @@ static void emit_one(struct scheduler *s, const struct wanted_row *w,
         return;
     }
     push(s, run->request, output);
-}
-
-static void emit_wanted(struct scheduler *s)
-{
-    for (uint32_t at = 0; at < s->n_wanted; at += SCHEDULER_LOGIT_ROWS) {
-        uint32_t left = s->n_wanted - at;
-        struct emit_job job = {.s = s,
-                               .wanted = s->wanted + at,
-                               .n = left < SCHEDULER_LOGIT_ROWS ? left : SCHEDULER_LOGIT_ROWS};
-        for (uint32_t i = 0; i < job.n; i++)
-            s->logit_rows[i] = job.wanted[i].row;
-        job.logits = decoder_logits(s->parts.decoder, s->logit_rows, job.n);
-        workers_run(s->parts.workers, make_outputs, &job);
-        for (uint32_t i = 0; i < job.n; i++)
-            emit_one(s, &job.wanted[i], &s->outputs[i], s->output_status[i]);
-    }
 }
 
 /* ---- ends ---- */
@@ -186,19 +145,8 @@ static bool settle(struct scheduler *s, uint32_t index)
     return true;
 }
 
-void scheduler_deliver(struct scheduler *s, uint64_t now_ns)
+void scheduler_settle(struct scheduler *s)
 {
-    s->now_ns = now_ns;
-    s->n_wanted = 0;
-    for (uint32_t i = 0; i < s->n_running; i++) {
-        struct running *run = &s->running[i];
-        run->is_stopped = false;
-        if (run->status != OK || run->n_rows == 0)
-            continue;
-        push_first_prompt_token(run->request);
-        want_rows(s, i);
-    }
-    emit_wanted(s);
     for (uint32_t i = s->n_running; i-- > 0;)
         settle(s, i);
 }

@@ -1,14 +1,43 @@
-/* scheduler_priv.h: the scheduler's insides, for its three files: scheduler.c (life, lists and the
- * step), scheduler_batch.c (admission, rows, preemption) and scheduler_emit.c (scheduler_deliver).
- * */
+/* scheduler_priv.h: the scheduler's insides, for its files and its pass: scheduler.c (life and
+ * lists), scheduler_batch.c (admission, rows, preemption) and scheduler_emit.c (which rows give
+ * outputs, and what becomes of them). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_SCHEDULER_PRIV_H
 #define FOLDKV_SCHED_SCHEDULER_PRIV_H
 
 #include "sched/pace.h"
 #include "sched/request_priv.h"
-#include "sched/sampler.h"
 #include "sched/scheduler.h"
+
+/* What is left of a step's room for prompt rows. */
+struct prompt_room {
+    uint32_t rows;
+    double units;
+};
+
+/* The rows of a step, as its schedulers put them there one behind the other. */
+struct step_rows {
+    uint32_t *ids;                        /* [rows_max] */
+    struct attention_sequence *sequences; /* [groups][n_sequences] */
+    uint32_t *n_asked;                    /* [n_sequences]: see struct decoder_batch */
+    uint32_t n_rows, n_sequences;
+    struct prompt_room room;
+    struct pace_step made_of;
+};
+
+/* A row whose logits are wanted: they give the token at index token of the request. */
+struct wanted_row {
+    struct scheduler *scheduler;
+    uint32_t running; /* its place among the scheduler's running requests */
+    uint32_t row;
+    uint32_t token;
+    bool is_prompt; /* the token is known: score it */
+};
+
+struct step_wanted {
+    struct wanted_row *rows; /* [rows_max] */
+    uint32_t n;
+};
 
 /* A running request and its share of the step. */
 struct running {
@@ -20,16 +49,11 @@ struct running {
     bool is_stopped;    /* a stop token came */
 };
 
-/* A row whose logits are wanted: they give the token at index token of the request. */
-struct wanted_row {
-    uint32_t row;
-    uint32_t running;
-    uint32_t token;
-    bool is_prompt; /* the token is known: score it */
-};
-
 struct scheduler {
-    struct scheduler_parts parts;
+    const struct model *model;
+    struct cache *cache;
+    struct decoder *decoder; /* its pass's; NULL: it is in none */
+    uint32_t pool;
     struct scheduler_limits limits;
     uint32_t *stop_ids;
     scheduler_news_fn *on_news;
@@ -42,22 +66,41 @@ struct scheduler {
     /* blocks of each group that the oldest waiting one lacked at its last try */
     uint32_t admission_blocks[CACHE_GROUPS_MAX];
 
-    uint32_t *row_ids;                    /* [rows_max] */
-    struct attention_sequence *sequences; /* [groups][n_sequences], room for running_max */
-    uint32_t *n_asked;                    /* [running_max]: see struct decoder_batch */
-    struct wanted_row *wanted;            /* [rows_max] */
-    uint32_t *logit_rows;                 /* [SCHEDULER_LOGIT_ROWS] */
-    struct token_output *outputs;         /* [SCHEDULER_LOGIT_ROWS] */
-    enum status *output_status;           /* [SCHEDULER_LOGIT_ROWS] */
-    struct sampler **samplers;            /* [threads] */
-    uint32_t n_rows, n_sequences, n_wanted;
-    uint32_t n_threads;
-
-    struct pace pace;
-    struct pace_step last_step;
     uint64_t now_ns;
     struct engine_stats stats;
 };
+
+/* ---- for the pass, once a step each in this order:
+ * begin -> plan -> sequences, group by group -> (the decoder) -> commit -> want -> take, row by row ->
+ * settle ---- */
+
+void scheduler_enter(struct scheduler *s, struct decoder *decoder, uint32_t pool);
+void scheduler_leave(struct scheduler *s);
+/* Ends what was cancelled and admits. */
+void scheduler_begin(struct scheduler *s, uint64_t now_ns);
+/* Running requests that need one row. */
+uint32_t scheduler_decoding(const struct scheduler *s);
+/* When the oldest running request that needs more was submitted; UINT64_MAX: there is none. */
+uint64_t scheduler_oldest_prompt_ns(const struct scheduler *s);
+/* Puts its rows behind those there. */
+void scheduler_plan(struct scheduler *s, struct step_rows *rows, const struct pace *pace);
+/* Plans no rows: its running requests fail instead. False if it has none. */
+bool scheduler_skip(struct scheduler *s, enum status error);
+/* What the decoder is told of each planned sequence; returns the place behind the last. */
+struct attention_sequence *scheduler_sequences(const struct scheduler *s, uint32_t group,
+                                               struct attention_sequence *at);
+/* Commits (or, if the step failed, aborts) every planned append. */
+void scheduler_commit(struct scheduler *s, const uint32_t *ids, enum status status);
+/* Puts the rows whose logits it wants behind those there. */
+void scheduler_want(struct scheduler *s, uint64_t now_ns, struct step_wanted *wanted);
+const struct request *scheduler_request(const struct scheduler *s, uint32_t running);
+/* The output of a wanted row. Statuses other than OK are ends with an error. */
+void scheduler_take(struct scheduler *s, const struct wanted_row *w,
+                    const struct token_output *output, enum status status);
+/* Ends what has ended, announces what has news. */
+void scheduler_settle(struct scheduler *s);
+
+/* ---- among its own files ---- */
 
 /* scheduler.c */
 void scheduler_end(struct scheduler *s, struct request *request, enum finish_reason reason,
@@ -74,8 +117,5 @@ uint32_t scheduler_rows_asked(const struct running *run);
 
 /* scheduler_batch.c */
 void scheduler_admit(struct scheduler *s);
-void scheduler_plan_rows(struct scheduler *s);
-/* Commits (or, if the step failed, aborts) every planned append. */
-void scheduler_commit(struct scheduler *s, bool is_good);
 
 #endif

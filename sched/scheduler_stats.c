@@ -30,9 +30,9 @@ static struct ledger_shape ledger_of(const struct graph_group *g, enum kv_type t
 
 static void fill_group(const struct scheduler *s, uint32_t group, struct group_stats *ret_stats)
 {
-    const struct graph_group *shape = &s->parts.model->graph->groups[group];
-    struct cache_group_books books = cache_group_books(s->parts.cache, group);
-    struct ledger_shape layer = ledger_of(shape, s->parts.model->kv_type);
+    const struct graph_group *shape = &s->model->graph->groups[group];
+    struct cache_group_books books = cache_group_books(s->cache, group);
+    struct ledger_shape layer = ledger_of(shape, s->model->kv_type);
     uint64_t layer_blocks = (uint64_t)books.blocks_total * shape->n_layers;
     *ret_stats = (struct group_stats){
         .heads = shape->n_heads,
@@ -55,7 +55,7 @@ static void fill_group(const struct scheduler *s, uint32_t group, struct group_s
 
 static void fill_groups(const struct scheduler *s, struct engine_stats *ret_stats)
 {
-    ret_stats->n_groups = cache_groups(s->parts.cache);
+    ret_stats->n_groups = cache_groups(s->cache);
     for (uint32_t g = 0; g < ret_stats->n_groups; g++) {
         struct group_stats *group = &ret_stats->groups[g];
         fill_group(s, g, group);
@@ -68,7 +68,7 @@ static void fill_groups(const struct scheduler *s, struct engine_stats *ret_stat
 
 void scheduler_stats(const struct scheduler *s, struct engine_stats *ret_stats)
 {
-    struct cache_books books = cache_books(s->parts.cache);
+    struct cache_books books = cache_books(s->cache);
     *ret_stats = s->stats;
     ret_stats->requests_running = s->n_running;
     ret_stats->prefix_lookup_tokens = books.lookup_tokens;
@@ -80,6 +80,6 @@ void scheduler_stats(const struct scheduler *s, struct engine_stats *ret_stats)
     ret_stats->blocks_used = books.blocks_used;
     ret_stats->blocks_cached = books.blocks_cached;
     ret_stats->blocks_shared = books.blocks_shared;
-    ret_stats->weight_bytes = s->parts.model->weights->bytes;
+    ret_stats->weight_bytes = s->model->weights->bytes;
     fill_groups(s, ret_stats);
 }

@@ -131,6 +131,7 @@ static void lay_out(struct bench *b)
         .d_qk = (uint16_t)o->d,
         .d_v = (uint16_t)o->d,
         .type = o->type,
+        .generation = no_hash,
     };
     b->layer_bytes = b->layer.head_stride * o->n_kv_heads;
     if (b->o.layers == 0)
@@ -236,7 +237,7 @@ static void run_layer(struct bench *b, enum variant variant, uint32_t tid,
 {
     if (variant == NO_PREFETCH || variant == GROUPED) {
         const struct attention_plan *plan = b->plans[variant == GROUPED];
-        enum status s = attention_run(plan, tid, layer, no_hash, no_hash, b->q, b->out);
+        enum status s = attention_run(plan, tid, layer, no_hash, b->q, b->out);
         ASSERT(s == OK);
         workers_barrier(b->workers);
         attention_merge(plan, tid, b->out);
@@ -355,8 +356,10 @@ static enum status make_plans(struct bench *b, struct why *ret_why)
     b->blind.chunk[b->o.type] = blind_chunk;
     TRY(attention_plan_new(&b->shape, &b->blind, &b->plans[0], ret_why));
     TRY(attention_plan_new(&b->shape, &b->kernels.attention, &b->plans[1], ret_why));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        attention_plan_admit(b->plans[i], 0, no_hash);
         attention_schedule(b->plans[i], b->sequences, b->o.sequences);
+    }
     return OK;
 }
 

@@ -63,6 +63,8 @@ static void make_maps(struct world *w)
     }
 }
 
+static const uint8_t generation[32]; /* there is one cache only */
+
 static void lay_out(struct world *w)
 {
     const struct audit_case *c = w->spec;
@@ -90,7 +92,8 @@ static void lay_out(struct world *w)
                                  .n_heads = (uint16_t)c->n_kv_heads,
                                  .d_qk = (uint16_t)c->d_qk,
                                  .d_v = (uint16_t)c->d_v,
-                                 .type = w->type};
+                                 .type = w->type,
+                                 .generation = generation};
     for (uint32_t i = 0; i < PAGES; i++)
         w->runs[i] = (struct page_run){PAGES - 1 - i, 1};
     w->sequence = (struct attention_sequence){
@@ -158,11 +161,12 @@ static enum status run_grouped(struct world *w, const struct kernels *kernels, f
     struct attention_plan *plan = NULL;
     TRY(attention_plan_new(&w->shape, &kernels->attention, &plan, ret_why));
     enum status s = OK;
+    attention_plan_admit(plan, 0, w->layer.generation);
     uint64_t before = mem_calls();
     attention_schedule(plan, &w->sequence, 1);
     for (uint32_t tid = 0; tid < THREADS && s == OK; tid++)
-        s = attention_run(plan, tid, &w->layer, w->shape.architecture_hash,
-                          w->shape.cache_generation, w->q, out);
+        s = attention_run(plan, tid, &w->layer, w->shape.architecture_hash, w->q,
+                          out);
     for (uint32_t tid = 0; tid < THREADS && s == OK; tid++)
         attention_merge(plan, tid, out);
     *calls += mem_calls() - before;

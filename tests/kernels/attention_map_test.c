@@ -130,10 +130,11 @@ static void run_grouped(const struct paged_kv *p, const struct kernels *kernels,
     struct attention_shape shape = paged_kv_shape(p, 1);
     struct attention_plan *plan = NULL;
     ck_assert_int_eq((int)attention_plan_new(&shape, &kernels->attention, &plan, NULL), OK);
+    attention_plan_admit(plan, 0, p->layer.generation);
     uint64_t before = mem_asked_bytes();
     attention_schedule(plan, p->sequences, 1);
     ck_assert_int_eq((int)attention_run(plan, 0, &p->layer, shape.architecture_hash,
-                                        shape.cache_generation, p->q, out),
+                                        p->q, out),
                      OK);
     attention_merge(plan, 0, out);
     r->grouped_bytes = mem_asked_bytes() - before;

@@ -446,25 +446,27 @@ START_TEST(a_stale_plan_is_refused_and_touches_nothing)
     struct attention_shape shape = paged_kv_shape(&p, 2);
     ck_assert_int_eq((int)attention_plan_new(&shape, &scalar_kernels()->attention, &plan, NULL),
                      OK);
+    attention_plan_admit(plan, 0, p.layer.generation);
     attention_schedule(plan, p.sequences, 1);
     float out[96];
     memset(out, CANARY, sizeof out);
     uint8_t hash[32], generation[32];
     memcpy(hash, shape.architecture_hash, sizeof hash);
-    memcpy(generation, shape.cache_generation, sizeof generation);
+    memcpy(generation, p.layer.generation, sizeof generation);
+    p.layer.generation = generation;
     for (uint32_t tid = 0; tid < 2; tid++) {
         hash[31] ^= 1;
-        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, generation, p.q, out),
+        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, p.q, out),
                          STATUS_STALE_PLAN);
         hash[31] ^= 1;
         generation[0] ^= 0x80;
-        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, generation, p.q, out),
+        ck_assert_int_eq((int)attention_run(plan, tid, &p.layer, hash, p.q, out),
                          STATUS_STALE_PLAN);
         generation[0] ^= 0x80;
         for (size_t i = 0; i < sizeof out; i++)
             ck_assert_int_eq(((const char *)out)[i], CANARY);
     }
-    ck_assert_int_eq((int)attention_run(plan, 0, &p.layer, hash, generation, p.q, out), OK);
+    ck_assert_int_eq((int)attention_run(plan, 0, &p.layer, hash, p.q, out), OK);
     attention_plan_free(&plan);
     paged_kv_release(&p);
 }
@@ -484,7 +486,7 @@ static void run_member(void *arg, uint32_t tid)
 {
     struct threaded *t = arg;
     enum status s = attention_run(t->plan, tid, &t->p->layer, t->shape->architecture_hash,
-                                  t->shape->cache_generation, t->p->q, t->out);
+                                  t->p->q, t->out);
     ASSERT(s == OK);
     workers_barrier(t->workers);
     attention_merge(t->plan, tid, t->out);
@@ -515,6 +517,7 @@ START_TEST(threads_side_by_side_give_the_same_bits)
         struct threaded t = {.p = &p, .shape = &shape, .out = found};
         ck_assert_int_eq((int)workers_new(threads, &t.workers, NULL), OK);
         ck_assert_int_eq((int)attention_plan_new(&shape, &kernels.attention, &t.plan, NULL), OK);
+        attention_plan_admit(t.plan, 0, p.layer.generation);
         attention_schedule(t.plan, p.sequences, spec.n_sequences);
         memset(found, 0xff, n * sizeof *found);
         workers_run(t.workers, run_member, &t);

@@ -56,6 +56,7 @@ static void take_memory(struct paged_kv *p, uint32_t n_pages)
         .d_qk = (uint16_t)s->d_qk,
         .d_v = (uint16_t)s->d_v,
         .type = s->type,
+        .generation = generation,
     };
     p->memory_bytes = p->layer.head_stride * s->n_kv_heads;
     p->memory = guard_alloc(p->memory_bytes);
@@ -190,7 +191,6 @@ struct attention_shape paged_kv_shape(const struct paged_kv *p, uint32_t n_threa
         shape.context_max =
             tokens_of(p, i) > shape.context_max ? tokens_of(p, i) : shape.context_max;
     memcpy(shape.architecture_hash, hash, sizeof hash);
-    memcpy(shape.cache_generation, generation, sizeof generation);
     return shape;
 }
 
@@ -205,7 +205,7 @@ static void run_step(const struct paged_kv *p, struct attention_plan *plan, uint
     uint64_t calls = mem_calls();
     attention_schedule(plan, sequences, n_sequences);
     for (uint32_t tid = 0; tid < n_threads; tid++)
-        ck_assert_int_eq((int)attention_run(plan, tid, &p->layer, hash, generation, p->q, out), OK);
+        ck_assert_int_eq((int)attention_run(plan, tid, &p->layer, hash, p->q, out), OK);
     for (uint32_t tid = 0; tid < n_threads; tid++)
         attention_merge(plan, tid, out);
     ck_assert_uint_eq(mem_calls(), calls);
@@ -219,6 +219,7 @@ static struct attention_plan *plan_for(const struct paged_kv *p, const struct ke
     struct why why = {0};
     enum status s = attention_plan_new(&shape, &kernels->attention, &plan, &why);
     ck_assert_msg(s == OK, "%s", why.text);
+    attention_plan_admit(plan, 0, generation);
     return plan;
 }
 

@@ -29,6 +29,7 @@ OUTSIDE = {
 FRIENDS = {
     "sched/registry_priv.h": ("change", "audit", "answer"),  # what else reads and writes the registry's file
     "sched/request_priv.h": ("engine", "scheduler"),  # the engine's side of a request
+    "sched/scheduler_priv.h": ("pass",),  # a step of one scheduler or several
     "kernels/weight_type_priv.h": ("packed",),  # packing is reading rows of the source format
     "kernels/bench/bench_bandwidth_priv.h": ("bench_read",),  # the probe's loops, one an instruction set
 }

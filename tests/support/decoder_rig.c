@@ -43,9 +43,13 @@ void decoder_rig_init(struct decoder_rig *rig, const struct gguf *gguf, enum kv_
                                     .sequences_max = 1,
                                     .logit_rows_max = LOGIT_ROWS,
                                     .context_max = rig->n_pages * PAGE_TOKENS};
-    ck_assert_msg(decoder_new(rig->model, &rig->kernels, rig->workers, &limits, &rig->memory,
-                              &rig->decoder, &why) == OK,
-                  "%s", why.text);
+    enum status s =
+        decoder_new(rig->model, &rig->kernels, rig->workers, &limits, &rig->decoder, &why);
+    uint32_t pool;
+    if (s == OK)
+        s = decoder_attach(rig->decoder, &rig->memory, &pool, &why);
+    ck_assert_msg(s == OK, "%s", why.text);
+    ck_assert_uint_eq(pool, 0);
 }
 
 void decoder_rig_release(struct decoder_rig *rig)

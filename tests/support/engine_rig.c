@@ -122,11 +122,11 @@ static void drain(struct rig *rig)
 
 bool rig_step(struct rig *rig, uint64_t elapsed_ns)
 {
-    bool worked = scheduler_step(rig->parts.scheduler, rig->now_ns);
+    bool worked = pass_step(rig->parts.pass, rig->now_ns);
     rig->now_ns += elapsed_ns;
     if (worked) {
-        scheduler_deliver(rig->parts.scheduler, rig->now_ns);
-        scheduler_observe(rig->parts.scheduler, elapsed_ns);
+        pass_deliver(rig->parts.pass, rig->now_ns);
+        pass_observe(rig->parts.pass, elapsed_ns);
     }
     drain(rig);
     return worked;

@@ -174,8 +174,8 @@ START_TEST(a_steady_step_allocates_nothing)
         rig_step(rig, 1000000);
     uint64_t calls = mem_calls();
     for (uint32_t i = 0; i < 100; i++) {
-        ck_assert(scheduler_step(rig_parts(rig)->scheduler, 1));
-        scheduler_deliver(rig_parts(rig)->scheduler, 2);
+        ck_assert(pass_step(rig_parts(rig)->pass, 1));
+        pass_deliver(rig_parts(rig)->pass, 2);
     }
     ck_assert_uint_eq(mem_calls(), calls);
     rig_run(rig, STEPS_MAX);

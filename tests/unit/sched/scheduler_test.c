@@ -269,15 +269,15 @@ START_TEST(a_steady_step_allocates_nothing)
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got[3] = {{0}, {0}, {0}};
     struct rig_spec spec = greedy(100, 200);
-    struct scheduler *scheduler = rig_parts(rig)->scheduler;
+    struct pass *pass = rig_parts(rig)->pass;
     for (int i = 0; i < 3; i++)
         rig_submit(rig, &spec, &got[i]);
     for (int i = 0; i < 20; i++)
         rig_step(rig, 1000000);
     uint64_t before = mem_calls();
     for (uint64_t i = 0; i < 100; i++) {
-        ck_assert(scheduler_step(scheduler, i));
-        scheduler_deliver(scheduler, i);
+        ck_assert(pass_step(pass, i));
+        pass_deliver(pass, i);
     }
     ck_assert_uint_eq(mem_calls(), before);
     rig_run(rig, STEPS_MAX);
