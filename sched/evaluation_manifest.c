@@ -92,6 +92,11 @@ static enum status check_lists(const struct evaluation_manifest *manifest, struc
     if (manifest->repetitions == 0)
         return why_set(ret_why, STATUS_BAD_REQUEST, "repetitions",
                        "repetitions is 0: at least 1 is needed");
+    if (manifest->repetitions_max < manifest->repetitions)
+        return why_set(ret_why, STATUS_BAD_REQUEST, "repetitions_max",
+                       "repetitions_max is %" PRIu32 ": at least the %" PRIu32
+                       " repetitions are needed",
+                       manifest->repetitions_max, manifest->repetitions);
     return evaluation_matrix_check(&manifest->matrix, ret_why);
 }
 
@@ -164,6 +169,7 @@ enum status evaluation_manifest_write(const struct evaluation_manifest *manifest
     evaluation_matrix_write(&manifest->matrix, "matrix", &json);
     write_quality(manifest, &json);
     canonical_integer(&json, "repetitions", manifest->repetitions);
+    canonical_integer(&json, "repetitions_max", manifest->repetitions_max);
     canonical_hash(&json, "request_order_sha256", manifest->request_order);
     canonical_text(&json, "schema", schema);
     gate_thresholds_write(&manifest->thresholds, "thresholds", &json);

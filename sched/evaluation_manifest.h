@@ -36,7 +36,7 @@ struct evaluation_manifest {
     struct evaluation_side baseline, candidate;
     const char *hardware, *topology; /* "Zen 4, 2 cores, AVX-512 VNNI", "one socket" */
     struct evaluation_matrix matrix;
-    uint32_t warmup_runs, repetitions;
+    uint32_t warmup_runs, repetitions, repetitions_max; /* the last bounds how often it goes on */
     bool hardware_traffic_is_measurable; /* settled now: the traffic gate's hardware part */
     struct gate_thresholds thresholds;   /* the SLO's among them */
 };

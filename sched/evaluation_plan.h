@@ -24,8 +24,7 @@ struct evaluation_host {
 /* isa is the name of the kernels'. */
 void evaluation_host_read(const char *isa, uint32_t n_threads, struct evaluation_host *ret_host);
 
-/* A side from what was really loaded; kernel_plan is the hash of its plan receipt. The side's texts are
- * constants and those of model. Fails with NO_MEMORY. */
+/* A side from what was really loaded; kernel_plan is the hash of its plan receipt. NO_MEMORY. */
 enum status evaluation_side_of(const struct model *model, const uint8_t kernel_plan[SHA256_BYTES],
                                struct evaluation_side *ret_side) MUST_USE;
 
@@ -43,18 +42,19 @@ struct evaluation_terms {
     bool hardware_traffic_is_measurable;
     uint32_t vocab; /* prompts of the matrix are tokens below it */
     struct evaluation_matrix matrix;
-    /* The matrix is run repetitions times, and on until every gate has said something or
-     * repetitions_max is reached. warmup_runs of each cell are not measured. */
+    /* The matrix is run repetitions times, and on until every gate passes, one fails, or
+     * repetitions_max is reached (0: as often as gives every test some EVALUATION_SAMPLES).
+     * warmup_runs of each cell are not measured. */
     uint32_t warmup_runs, repetitions, repetitions_max;
     struct gate_thresholds thresholds;
     evaluation_encode_fn *encode;
     void *encode_user;
 };
 
-enum { EVALUATION_REPETITIONS_MAX = 64, EVALUATION_WARMUP_MAX = 8 };
+enum { EVALUATION_REPETITIONS_MAX = 1024, EVALUATION_WARMUP_MAX = 8, EVALUATION_SAMPLES = 2400 };
 
-/* Three contexts up to the room's, one active request and running_max, queries of one token and of a
- * chunk. */
+/* At most three contexts up to the room's, one active request and running_max, queries of one token and
+ * of a chunk. */
 void evaluation_matrix_default(const struct evaluation_room *room,
                                struct evaluation_matrix *ret_matrix);
 /* Sets matrix, repetitions and thresholds to their defaults; the other members stay. */
@@ -76,5 +76,8 @@ void evaluation_plan_free(struct evaluation_plan **plan);
 const char *evaluation_plan_manifest(const struct evaluation_plan *plan);
 const uint8_t *evaluation_plan_hash(const struct evaluation_plan *plan);
 const struct gate_thresholds *evaluation_plan_thresholds(const struct evaluation_plan *plan);
+
+/* The set that ships with the program (deploy/evaluation_small.jsonl). As evaluation_set_parse. */
+enum status evaluation_set_shipped(struct evaluation_set **ret_set, struct why *ret_why) MUST_USE;
 
 #endif

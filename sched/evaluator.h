@@ -21,7 +21,8 @@ struct lane;
 
 struct evaluator_options {
     struct engine *engine; /* a loan; takes one port */
-    void (*on_news)(void *user); /* from the evaluator's thread: an end or a canary's result; must not block */
+    void (*on_news)(
+        void *user); /* from the evaluator's thread: an end or a canary's result; must not block */
     void *user;
 };
 
@@ -56,7 +57,8 @@ struct evaluator_progress {
     uint32_t repetition, repetitions_max;
     struct evaluation_cell cell; /* which is being run */
     uint32_t n_cells, n_cells_failed;
-    bool has_gates; /* judged after each repetition */
+    char cell_why[192]; /* why the last of them failed; "" */
+    bool has_gates;     /* judged after each repetition */
     struct gate_judgement gates[GATE_COUNT];
 };
 /* Any thread. */

@@ -32,7 +32,8 @@ static void setup(void)
         .topology = "one socket",
         .matrix = {{1, {512}}, {1, {4}}, {1, {1}}},
         .warmup_runs = 1,
-        .repetitions = 3};
+        .repetitions = 3,
+        .repetitions_max = 5};
     memset(manifest.dataset, 1, SHA256_BYTES);
     memset(manifest.request_order, 2, SHA256_BYTES);
     memset(manifest.tokenizer, 3, SHA256_BYTES);
