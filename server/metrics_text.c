@@ -10,79 +10,58 @@
 
 #include <inttypes.h>
 
+#include "server/metrics_family.h"
+
 enum stat_kind { COUNTER, GAUGE };
 
-struct printer {
-    struct byte_buffer *out;
-    bool is_openmetrics;
-};
-
-/* A metric's family name in TYPE and HELP: OpenMetrics leaves a counter's _total to its samples. */
-static void family(const struct printer *p, const char *prefix, const char *name, const char *type,
-                   const char *suffix, const char *prose)
-{
-    const char *end = p->is_openmetrics && strcmp(suffix, "_total") == 0 ? "" : suffix;
-    byte_buffer_format(p->out, "# HELP %s%s%s %s\n# TYPE %s%s%s %s\n", prefix, name, end, prose,
-                       prefix, name, end, type);
-}
-
-static void print_stat(const struct printer *p, enum stat_kind kind, const char *name,
+static void print_stat(const struct metrics_printer *p, enum stat_kind kind, const char *name,
                        uint64_t value, const char *prose)
 {
     const char *suffix = kind == COUNTER ? "_total" : "";
-    family(p, "foldkv_", name, kind == COUNTER ? "counter" : "gauge", suffix, prose);
+    metrics_family(p, "foldkv_", name, kind == COUNTER ? "counter" : "gauge", suffix, prose);
     byte_buffer_format(p->out, "foldkv_%s%s %" PRIu64 "\n", name, suffix, value);
 }
 
-static void print_histogram(const struct printer *p, const char *prefix, const char *name,
+static void print_histogram(const struct metrics_printer *p, const char *prefix, const char *name,
                             const struct histogram *h, const char *prose)
 {
-    uint64_t below = 0;
-    family(p, prefix, name, "histogram", "_seconds", prose);
-    for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
-        below += h->buckets[i];
-        byte_buffer_format(p->out, "%s%s_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", prefix, name,
-                           histogram_bounds[i], below);
-    }
-    byte_buffer_format(p->out,
-                       "%s%s_seconds_bucket{le=\"+Inf\"} %" PRIu64
-                       "\n%s%s_seconds_sum %.9g\n%s%s_seconds_count %" PRIu64 "\n",
-                       prefix, name, h->count, prefix, name, h->sum_s, prefix, name, h->count);
+    metrics_family(p, prefix, name, "histogram", "_seconds", prose);
+    metrics_histogram(p, prefix, name, "", h);
 }
 
 /* Every status code that was answered. */
-static void print_http_responses(const struct printer *p, const struct server_stats *s,
+static void print_http_responses(const struct metrics_printer *p, const struct server_stats *s,
                                  const char *label, const char *prose)
 {
-    family(p, "foldkv_", "http_responses", "counter", "_total", prose);
+    metrics_family(p, "foldkv_", "http_responses", "counter", "_total", prose);
     for (size_t i = 0; i < ARRAY_LEN(s->http_responses); i++)
         if (s->http_responses[i] > 0)
             byte_buffer_format(p->out, "foldkv_http_responses_total{%s=\"%zu\"} %" PRIu64 "\n",
                                label, i + SERVER_STATS_CODE_LEAST, s->http_responses[i]);
 }
 
-static void print_completions(const struct printer *p, const struct server_stats *s,
+static void print_completions(const struct metrics_printer *p, const struct server_stats *s,
                               const char *label, const char *prose)
 {
-    family(p, "foldkv_", "completions", "counter", "_total", prose);
+    metrics_family(p, "foldkv_", "completions", "counter", "_total", prose);
     for (int i = 0; i < OUTCOME_COUNT; i++)
         byte_buffer_format(p->out, "foldkv_completions_total{%s=\"%s\"} %" PRIu64 "\n", label,
                            completion_outcome_name((enum completion_outcome)i), s->completions[i]);
 }
 
-static void group_labels(const struct printer *p, size_t index, const struct group_stats *g)
+static void group_labels(const struct metrics_printer *p, size_t index, const struct group_stats *g)
 {
     byte_buffer_format(p->out, "{group=\"%zu\",heads=\"%" PRIu64 "\",window=\"%" PRIu64 "\"}",
                        index, g->heads, g->window);
 }
 
 /* A family of the cache groups': a sample each. The figures are offset bytes into their counters. */
-static void print_group_stat(const struct printer *p, const struct engine_stats *engine,
+static void print_group_stat(const struct metrics_printer *p, const struct engine_stats *engine,
                              enum stat_kind kind, const char *name, size_t offset,
                              const char *prose)
 {
     const char *suffix = kind == COUNTER ? "_total" : "";
-    family(p, "foldkv_group_", name, kind == COUNTER ? "counter" : "gauge", suffix, prose);
+    metrics_family(p, "foldkv_group_", name, kind == COUNTER ? "counter" : "gauge", suffix, prose);
     for (size_t i = 0; i < engine->n_groups; i++) {
         const struct group_stats *g = &engine->groups[i];
         uint64_t value;
@@ -93,7 +72,7 @@ static void print_group_stat(const struct printer *p, const struct engine_stats 
     }
 }
 
-static void print_groups(const struct printer *p, const struct engine_stats *engine)
+static void print_groups(const struct metrics_printer *p, const struct engine_stats *engine)
 {
 #define STAT(kind, name, unit, prose)                                                              \
     print_group_stat(p, engine, kind, #name, offsetof(struct group_stats, name), prose);
@@ -101,7 +80,7 @@ static void print_groups(const struct printer *p, const struct engine_stats *eng
 #undef STAT
 }
 
-static void print_tables(const struct printer *p, const struct engine_stats *engine,
+static void print_tables(const struct metrics_printer *p, const struct engine_stats *engine,
                          const struct server_stats *server)
 {
 #define STAT(kind, name, unit, prose) print_stat(p, kind, #name, engine->name, prose);
@@ -117,38 +96,28 @@ static void print_tables(const struct printer *p, const struct engine_stats *eng
 #undef LABELLED
 }
 
-/* A label value with its quotes, backslashes and newlines escaped. */
-static void label_value(struct byte_buffer *out, const char *text)
+static void print_about(const struct metrics_printer *p, const struct metrics_about *about)
 {
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            byte_buffer_text(out, "\\");
-        byte_buffer_append(out, *text == '\n' ? " " : text, 1);
-    }
-}
-
-static void print_about(const struct printer *p, const struct metrics_about *about)
-{
-    family(p, "foldkv_", "build_info", "gauge", "",
+    metrics_family(p, "foldkv_", "build_info", "gauge", "",
            "1, with the version, the model and its generation as labels.");
     byte_buffer_text(p->out, "foldkv_build_info{version=\"" FOLDKV_VERSION "\",model=\"");
-    label_value(p->out, about->model_name);
+    metrics_label_value(p->out, about->model_name);
     byte_buffer_format(p->out, "\",generation=\"%s\"} 1\n", about->generation);
-    family(p, "process_", "start_time", "gauge", "_seconds",
+    metrics_family(p, "process_", "start_time", "gauge", "_seconds",
            "Start time of the process since the Unix epoch.");
     byte_buffer_format(p->out, "process_start_time_seconds %" PRIu64 "\n", about->process_start_s);
-    family(p, "process_", "resident_memory", "gauge", "_bytes", "Resident memory.");
+    metrics_family(p, "process_", "resident_memory", "gauge", "_bytes", "Resident memory.");
     byte_buffer_format(p->out, "process_resident_memory_bytes %" PRIu64 "\n",
                        about->resident_bytes);
-    family(p, "process_", "open_fds", "gauge", "", "Open file descriptors.");
+    metrics_family(p, "process_", "open_fds", "gauge", "", "Open file descriptors.");
     byte_buffer_format(p->out, "process_open_fds %u\n", about->open_descriptors);
 }
 
-static void print_value(const struct printer *p, const char *name, const char *type,
+static void print_value(const struct metrics_printer *p, const char *name, const char *type,
                         const char *prose, double value)
 {
     const char *suffix = strcmp(type, "counter") == 0 ? "_total" : "";
-    family(p, "vllm:", name, type, suffix, prose);
+    metrics_family(p, "vllm:", name, type, suffix, prose);
     byte_buffer_format(p->out, "vllm:%s%s %.9g\n", name, suffix, value);
 }
 
@@ -164,7 +133,7 @@ static double cache_usage(const struct engine_stats *e)
 }
 
 /* The names that routers and dashboards hard-code. */
-static void print_compatible(const struct printer *p, const struct engine_stats *e,
+static void print_compatible(const struct metrics_printer *p, const struct engine_stats *e,
                              const struct server_stats *s, const struct metrics_about *about)
 {
     double usage = cache_usage(e);
@@ -179,7 +148,7 @@ static void print_compatible(const struct printer *p, const struct engine_stats 
                 (double)e->prefix_lookup_tokens);
     print_value(p, "prefix_cache_hits", "counter", "As foldkv_prefix_hit_tokens_total.",
                 (double)e->prefix_hit_tokens);
-    family(p, "vllm:", "cache_config_info", "gauge", "",
+    metrics_family(p, "vllm:", "cache_config_info", "gauge", "",
            "1, with the block size and the number of blocks as labels.");
     byte_buffer_format(
         p->out, "vllm:cache_config_info{block_size=\"%u\",num_gpu_blocks=\"%" PRIu64 "\"} 1\n",
@@ -195,8 +164,10 @@ static void print_compatible(const struct printer *p, const struct engine_stats 
 void metrics_text(const struct engine_stats *engine, const struct server_stats *server,
                   const struct metrics_about *about, bool is_openmetrics, struct byte_buffer *text)
 {
-    struct printer p = {text, is_openmetrics};
+    struct metrics_printer p = {text, is_openmetrics};
     print_tables(&p, engine, server);
+    if (about->release != NULL)
+        metrics_release(&p, about->release);
     print_about(&p, about);
     print_compatible(&p, engine, server, about);
     if (is_openmetrics)
@@ -214,10 +185,17 @@ static void reference_row(struct byte_buffer *out, const char *name, const char 
     byte_buffer_format(out, "| `foldkv_%s%s` | %s | %s | %s |\n", name, suffix, type, unit, prose);
 }
 
+static void release_row(struct byte_buffer *out, const char *name, const char *suffix, const char *type,
+                        const char *labels, const char *unit, const char *prose)
+{
+    byte_buffer_format(out, "| `foldkv_%s%s%s%s%s` | %s | %s | %s |\n", name, suffix, labels[0] != '\0' ? "{" : "",
+                       labels, labels[0] != '\0' ? "}" : "", type, unit, prose);
+}
+
 void metrics_reference(struct byte_buffer *out)
 {
-    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def`, `sched/group_stats.def` and "
-                          "`server/server_stats.def` by `foldkv help metrics`; not "
+    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def`, `sched/group_stats.def`, "
+                          "`server/server_stats.def` and `server/release_stats.def` by `foldkv help metrics`; not "
                           "edited by hand.\n\n`GET /metrics` prints them as Prometheus text 0.0.4, "
                           "or as OpenMetrics 1.0 where "
                           "`Accept` asks for\n`application/openmetrics-text`. At every moment\n\n  "
@@ -254,6 +232,19 @@ void metrics_reference(struct byte_buffer *out)
 #undef STAT
 #undef HISTOGRAM
 #undef LABELLED
+    byte_buffer_text(out, "\n## Generations and rollouts\n\n`generation` is the first 16 hex digits of a generation's id, "
+                          "`arm` one of stable, control and canary; what an arm is for is in "
+                          "[release.md](release.md).\n`deploy/alerts.yaml` has alert rules over them.\n\n"
+                          "| name | type | unit | meaning |\n|---|---|---|---|\n");
+#define GAUGE "", "gauge"
+#define COUNTER "_total", "counter"
+#define HISTOGRAM "_seconds", "histogram"
+#define RELEASE(name, kind, labels, unit, prose) release_row(out, #name, kind, labels, unit, prose);
+#include "server/release_stats.def"
+#undef RELEASE
+#undef GAUGE
+#undef COUNTER
+#undef HISTOGRAM
     byte_buffer_text(
         out,
         "\nBeside them: `foldkv_build_info` and `process_start_time_seconds`, "

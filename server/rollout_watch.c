@@ -1,4 +1,4 @@
-/* rollout_watch.c: the state of a rollout, redrawn.
+/* rollout_watch.c: a rollout's status, asked for again and again.
  *
  * HOW     Each second the whole status is asked for. On a terminal it replaces what stood there; into a file or a pipe it is
  *         written when something that a person acts on has changed: state, step, reason or a gate's verdict.
@@ -10,48 +10,37 @@
 #include <unistd.h>
 
 #include "config/mem.h"
-#include "sched/rollout.h"
-#include "server/admin_show.h"
+#include "server/rollout_screen.h"
 
 enum { CHANGES_ROOM = 512 };
 
-static const char *text_of(const json_t *object, const char *key)
+static bool has_ended(enum rollout_state state)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL ? text : "";
-}
-
-static bool is_state(const json_t *status, enum rollout_state state)
-{
-    return strcmp(text_of(status, "state"), rollout_state_name(state)) == 0;
-}
-
-static bool has_ended(const json_t *status)
-{
-    return is_state(status, ROLLOUT_PROMOTED) || is_state(status, ROLLOUT_ROLLED_BACK) ||
-           is_state(status, ROLLOUT_BLOCKED) || is_state(status, ROLLOUT_REJECTED);
+    return state == ROLLOUT_PROMOTED || state == ROLLOUT_ROLLED_BACK || state == ROLLOUT_BLOCKED ||
+           state == ROLLOUT_REJECTED || state == ROLLOUT_STATE_COUNT;
 }
 
 /* What a person acts on, as one text to compare. */
 static void digest(const json_t *status, char ret_digest[CHANGES_ROOM])
 {
-    size_t len = (size_t)snprintf(ret_digest, CHANGES_ROOM, "%s %lld %s", text_of(status, "state"),
-                                  (long long)json_integer_value(json_object_get(status, "step")),
-                                  text_of(status, "reason"));
-    const json_t *gates = json_object_get(status, "gates");
-    size_t i;
+    const json_t *now = json_object_get(status, "now"), *gates = json_object_get(status, "gates");
+    size_t i, len = (size_t)snprintf(ret_digest, CHANGES_ROOM, "%.32s %lld %.32s", rollout_screen_text(now, "state"),
+                                     (long long)json_integer_value(json_object_get(now, "step")),
+                                     rollout_screen_text(now, "reason"));
     json_t *gate;
     json_array_foreach(gates, i, gate)
         if (len < CHANGES_ROOM)
-            len += (size_t)snprintf(ret_digest + len, CHANGES_ROOM - len, " %.12s", text_of(gate, "verdict"));
+            len += (size_t)snprintf(ret_digest + len, CHANGES_ROOM - len, " %.12s",
+                                    rollout_screen_text(gate, "verdict"));
 }
 
-static void show(const struct admin_line *line, const struct admin_answer *answer, const json_t *status)
+static void show(const struct admin_line *line, const struct admin_answer *answer, const json_t *status,
+                 bool is_terminal)
 {
     if (admin_line_has(line, ADMIN_FLAG_JSON))
         printf("%s%s", answer->text, answer->text[answer->len - 1] == '\n' ? "" : "\n");
     else
-        admin_show_value(status, 0, stdout);
+        rollout_screen_print(status, is_terminal, stdout);
 }
 
 static int watch(struct admin_line *line, struct admin_question *q)
@@ -68,14 +57,13 @@ static int watch(struct admin_line *line, struct admin_question *q)
         if (is_terminal)
             printf("\033[H\033[2J");
         if (is_terminal || strcmp(before, now) != 0)
-            show(line, &answer, status);
-        bool is_over = has_ended(status) || fflush(stdout) != 0;
-        code = is_state(status, ROLLOUT_PROMOTED) ? COMMAND_DONE : COMMAND_FAILED;
+            show(line, &answer, status, is_terminal);
+        enum rollout_state state = rollout_screen_state(status);
         memcpy(before, now, sizeof before);
         json_decref(status);
         mem_free(answer.text);
-        if (is_over)
-            return code;
+        if (fflush(stdout) != 0 || has_ended(state))
+            return state == ROLLOUT_PROMOTED ? COMMAND_DONE : COMMAND_FAILED;
         (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
 }
@@ -90,7 +78,7 @@ int rollout_watch(struct admin_line *line, const char *id, bool is_live)
         return watch(line, &q);
     if (!admin_line_ask(line, &q, &answer, &status, &code))
         return code;
-    show(line, &answer, status);
+    show(line, &answer, status, false);
     json_decref(status);
     mem_free(answer.text);
     return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
