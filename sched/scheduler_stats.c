@@ -75,7 +75,7 @@ void scheduler_stats(const struct scheduler *s, struct engine_stats *ret_stats)
     ret_stats->prefix_hit_tokens = books.hit_tokens;
     ret_stats->prefix_copied_tokens = books.copied_tokens;
     ret_stats->evicted_blocks = books.evicted_blocks;
-    ret_stats->blocks_total = books.blocks_total;
+    ret_stats->blocks = books.blocks_total;
     ret_stats->blocks_free = books.blocks_free;
     ret_stats->blocks_used = books.blocks_used;
     ret_stats->blocks_cached = books.blocks_cached;

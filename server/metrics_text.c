@@ -152,7 +152,7 @@ static void print_compatible(const struct metrics_printer *p, const struct engin
            "1, with the block size and the number of blocks as labels.");
     byte_buffer_format(
         p->out, "vllm:cache_config_info{block_size=\"%u\",num_gpu_blocks=\"%" PRIu64 "\"} 1\n",
-        about->page_tokens, e->blocks_total);
+        about->page_tokens, e->blocks);
     print_histogram(p, "vllm:", "time_to_first_token", &s->time_to_first_token,
                     "As foldkv_time_to_first_token_seconds.");
     print_histogram(p, "vllm:", "e2e_request_latency", &s->request_time,

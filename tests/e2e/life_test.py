@@ -35,7 +35,7 @@ class Life(unittest.TestCase):
         ended = sum(m[f"foldkv_requests_{way}_total"] for way in ("finished", "aborted", "failed"))
         self.assertEqual(m["foldkv_requests_admitted_total"],
                          ended + m["foldkv_requests_running"] + m["foldkv_requests_waiting"])
-        self.assertEqual(m["foldkv_blocks_total"],
+        self.assertEqual(m["foldkv_blocks"],
                          m["foldkv_blocks_free"] + m["foldkv_blocks_used"] + m["foldkv_blocks_cached"])
 
     def test_1_probes_and_books(self):

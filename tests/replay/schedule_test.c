@@ -133,7 +133,7 @@ static void note(struct field *f, struct rig *rig)
                                                    stats.requests_failed + stats.requests_running +
                                                    stats.requests_waiting);
     ck_assert_uint_eq(stats.blocks_used, 0);
-    ck_assert_uint_eq(stats.blocks_total, stats.blocks_free + stats.blocks_cached);
+    ck_assert_uint_eq(stats.blocks, stats.blocks_free + stats.blocks_cached);
 }
 
 enum { REQUESTS_MAX = 10, COMPANY_MAX = 3, FEW_SCHEDULES = 50, MANY_SCHEDULES = 200 };

@@ -192,7 +192,7 @@ enum status engine_new(const struct gguf *gguf, const struct engine_options *opt
     TRY(graph_from_gguf(gguf, &e->graph, ret_why));
     TRY(request_queue_new(2 * REQUESTS_MAX, &e->ready));
     e->model = (struct model){.graph = e->graph, .manifest = &e->manifest};
-    e->stats.blocks_total = e->stats.blocks_free = 1000;
+    e->stats.blocks = e->stats.blocks_free = 1000;
     e->stats.n_groups = 1;
     e->stats.groups[0] = (struct group_stats){.heads = 1, .blocks = 1000};
     e->progress_ns = now_ns();

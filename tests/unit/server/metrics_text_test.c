@@ -78,7 +78,7 @@ START_TEST(values_are_printed)
 {
     struct engine_stats engine = {.requests_running = 7,
                                   .prompt_tokens = 18446744073709551615u,
-                                  .blocks_total = 10,
+                                  .blocks = 10,
                                   .n_groups = 2};
     engine.groups[0] = (struct group_stats){.heads = 1, .blocks = 8, .blocks_used = 2};
     engine.groups[1] = (struct group_stats){
