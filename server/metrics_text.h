@@ -1,6 +1,7 @@
 /* metrics_text.h: every counter as Prometheus text 0.0.4 or OpenMetrics 1.0, and the reference page of all of them.
  *
- * Made from server_stats.def, release_stats.def, sched/engine_stats.def and sched/group_stats.def, so that text, docs and structs cannot differ. Any thread. */
+ * Made from server_stats.def, release_stats.def, sched/engine_stats.def and sched/group_stats.def, so that text,
+ * docs and structs cannot differ. Any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_METRICS_TEXT_H
 #define FOLDKV_SERVER_METRICS_TEXT_H
