@@ -222,4 +222,12 @@ enum status attention_run(const struct attention_plan *plan, uint32_t tid,
                           const float *q, float *out) MUST_USE;
 void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out);
 
+/* K/V bytes since the plan was made, of a pool's sequences that had one row in a step: those that
+ * attention_run addressed for its kernels, and those that were there to be read once. With more rows
+ * the ratio would say how long prompts are, not how they are attended. Between steps. */
+struct attention_traffic {
+    uint64_t issued_bytes, logical_bytes;
+};
+struct attention_traffic attention_plan_traffic(const struct attention_plan *plan, uint32_t pool);
+
 #endif

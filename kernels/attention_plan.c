@@ -185,8 +185,9 @@ static bool take_arrays(struct attention_plan *plan)
     plan->heads = mem_zalloc(plan->n_query_heads, sizeof *plan->heads);
     plan->sequences = mem_zalloc(plan->sequences_max, sizeof *plan->sequences);
     plan->cuts = mem_zalloc(plan->n_threads + 1, sizeof *plan->cuts);
+    plan->counts = mem_aligned(plan->n_threads * sizeof *plan->counts);
     return plan->groups != NULL && plan->heads != NULL && plan->sequences != NULL &&
-           plan->cuts != NULL;
+           plan->cuts != NULL && plan->counts != NULL;
 }
 
 static bool take_tiles(struct attention_plan *plan)
@@ -249,6 +250,7 @@ void attention_plan_free(struct attention_plan **plan)
         return;
     mem_unmap(p->space, p->workspace_bytes);
     mem_free(p->tiles);
+    mem_free(p->counts);
     mem_free(p->cuts);
     mem_free(p->sequences);
     mem_free(p->heads);
@@ -274,6 +276,18 @@ bool attention_plan_admits(const struct attention_plan *plan, uint32_t pool,
 {
     return (plan->pools_admitted >> pool & 1) != 0 &&
            memcmp(plan->generations[pool], generation, sizeof plan->generations[pool]) == 0;
+}
+
+struct attention_traffic attention_plan_traffic(const struct attention_plan *plan, uint32_t pool)
+{
+    ASSERT(pool < ATTEND_POOLS_MAX);
+    uint64_t unit = kv_k_part_bytes(plan->type, plan->d_qk) + kv_v_part_bytes(plan->type, plan->d_v);
+    struct attention_traffic traffic = {0};
+    for (uint32_t t = 0; t < plan->n_threads; t++) {
+        traffic.issued_bytes += plan->counts[t].issued[pool] * unit;
+        traffic.logical_bytes += plan->counts[t].logical[pool] * unit;
+    }
+    return traffic;
 }
 
 size_t attention_plan_workspace_bytes(const struct attention_plan *plan)

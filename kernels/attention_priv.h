@@ -61,6 +61,12 @@ struct attention_space {
     float *partials; /* [chunks of a context or window], see attention_partial_at */
 };
 
+/* What one thread has counted, in units of 16 tokens of one head; a line each. */
+struct attention_count {
+    uint64_t issued[ATTEND_POOLS_MAX];
+    uint64_t logical[ATTEND_POOLS_MAX]; /* thread 0 alone */
+} __attribute__((aligned(64)));
+
 struct attention_plan {
     uint32_t n_query_heads, n_kv_heads;
     uint32_t d_qk, d_v;
@@ -80,7 +86,8 @@ struct attention_plan {
     struct attention_group *groups;
     uint16_t *heads; /* [n_query_heads], group by group */
 
-    char *space; /* [n_threads] of space_bytes */
+    struct attention_count *counts; /* [n_threads] */
+    char *space;                    /* [n_threads] of space_bytes */
     size_t space_bytes;
     size_t workspace_bytes;
 
@@ -90,6 +97,7 @@ struct attention_plan {
     uint32_t tiles_max;
     uint32_t n_tiles;
     uint32_t pools_used; /* a bit each */
+    uint64_t units[ATTEND_POOLS_MAX]; /* of single rows, in one layer */
     struct attention_cut *cuts; /* [n_threads + 1] */
 };
 

@@ -39,6 +39,7 @@ struct item {
 struct walk {
     const struct attention_plan *plan;
     const struct kv_layer *layers; /* [pools] */
+    uint64_t *issued; /* [pools], units, of this thread */
     struct attention_cut next;
     struct attention_cut end;
 };
@@ -107,6 +108,9 @@ static bool walk_next(struct walk *w, struct item *item)
                            : 0;
     item->n_units = (item->n_tokens + ATTEND_UNIT - 1) / ATTEND_UNIT;
     address_units(w, item);
+    const struct attention_sequence *s = &w->plan->sequences[tile->sequence];
+    if (s->n_rows == 1)
+        w->issued[s->pool] += item->n_units - item->unit_first;
     if (++w->next.chunk == tile->n_chunks)
         w->next = (struct attention_cut){.tile = w->next.tile + 1};
     return true;
@@ -268,9 +272,12 @@ enum status attention_run(const struct attention_plan *plan, uint32_t tid,
         !is_current(plan, layers))
         return STATUS_STALE_PLAN;
     ASSERT(tid < plan->n_threads);
-    struct walk walk = {plan, layers, plan->cuts[tid], plan->cuts[tid + 1]};
+    struct walk walk = {plan, layers, plan->counts[tid].issued, plan->cuts[tid],
+                        plan->cuts[tid + 1]};
     struct work work = {.plan = plan, .space = attention_space_of(plan, tid), .q = q, .out = out};
     run_share(&walk, &work);
+    for (uint32_t pool = 0; tid == 0 && pool < ATTEND_POOLS_MAX; pool++)
+        plan->counts[0].logical[pool] += plan->units[pool];
     return OK;
 }
 

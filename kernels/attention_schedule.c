@@ -15,6 +15,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.h"
 
+#include <string.h>
+
 #include "kernels/attention_priv.h"
 
 /* What a token costs a tile: reading it weighs as much as six rows' arithmetic. A tile itself,
@@ -120,15 +122,27 @@ static void deal(struct attention_plan *plan)
     plan->cuts[plan->n_threads] = (struct attention_cut){.tile = plan->n_tiles};
 }
 
+/* Units that a single row sees, each K/V head once. */
+static void count_units(struct attention_plan *plan, const struct attention_sequence *s)
+{
+    if (s->n_rows != 1)
+        return;
+    uint32_t first = attention_token_first(plan, s->first_position) / ATTEND_UNIT;
+    plan->units[s->pool] +=
+        (uint64_t)(s->first_position / ATTEND_UNIT + 1 - first) * plan->n_kv_heads;
+}
+
 void attention_schedule(struct attention_plan *plan, const struct attention_sequence *sequences,
                         uint32_t n_sequences)
 {
     ASSERT(n_sequences <= plan->sequences_max);
     uint64_t rows = 0;
     plan->pools_used = 0;
+    memset(plan->units, 0, sizeof plan->units);
     for (uint32_t i = 0; i < n_sequences; i++) {
         check_sequence(plan, &sequences[i]);
         plan->sequences[i] = sequences[i];
+        count_units(plan, &sequences[i]);
         rows += sequences[i].n_rows;
         plan->pools_used |= sequences[i].n_rows > 0 ? 1u << sequences[i].pool : 0;
     }

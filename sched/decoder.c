@@ -116,6 +116,8 @@ enum status decoder_new(const struct model *model, const struct kernels *kernels
     d->widths = widest(model->graph);
     enum status s = take_row_buffers(d);
     if (s == OK)
+        s = decoder_watch_init(d);
+    if (s == OK)
         s = decoder_layers_init(d, ret_why);
     else
         why_set(ret_why, s, "", "no memory for the decoder's buffers");
@@ -142,6 +144,7 @@ void decoder_free(struct decoder **decoder)
     for (uint32_t t = 0; d->own_act != NULL && t < workers_count(d->workers); t++)
         act_rows_release(&d->own_act[t]);
     mem_free(d->own_act);
+    decoder_watch_release(d);
     decoder_layers_release(d);
     mem_free(d);
     *decoder = NULL;

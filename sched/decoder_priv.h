@@ -1,11 +1,12 @@
 /* decoder_priv.h: the decoder's insides, for the decoder*.c files only: decoder.c (life and buffers),
  * decoder_layers.c (what layers share: plans, rotations), decoder_pools.c (whose pages it computes
- * over), decoder_asked.c (which rows the last layer is for), decoder_step.c (the step). */
+ * over), decoder_asked.c (which rows the last layer is for), decoder_watch.c (what others see of it), decoder_step.c (the step). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_PRIV_H
 #define FOLDKV_SCHED_DECODER_PRIV_H
 
-#include "sched/decoder.h"
+#include "sched/cache_misses.h"
+#include "sched/decoder_watch.h"
 
 /* Rows of quantised activations, owned. */
 struct act_rows {
@@ -59,6 +60,29 @@ struct decoder_widths {
     uint32_t q, k, v, attended;
 };
 
+/* A row that a pool's watcher has asked for. */
+struct watched_row {
+    uint32_t layer;
+    uint64_t pick;
+    decoder_row_fn *on_row; /* NULL: not asked */
+    void *user;
+    bool is_chosen; /* in this step */
+    uint32_t row;
+    struct attention_sequence sequence; /* that row alone */
+};
+
+struct decoder_watch {
+    struct watched_row asked[DECODER_POOLS_MAX];
+    uint32_t n_chosen;
+    float *q;                     /* [pools][widths.q] */
+    float *attended;              /* [pools][widths.attended] */
+    _Atomic uint64_t allocations; /* during steps */
+    bool has_counters;
+    bool is_count_due, is_counting;
+    struct cache_misses *misses; /* NULL: the host cannot count */
+    uint64_t miss_bytes, miss_logical_bytes, logical_before;
+};
+
 struct decoder {
     const struct model *model;
     const struct kernels *kernels;
@@ -103,6 +127,7 @@ struct decoder {
     const uint32_t *logit_rows;
     uint32_t n_logit_rows;
     enum status attention_status; /* written by worker 0 */
+    struct decoder_watch watch;
 };
 
 /* A buffer: where its pointer is kept, and its size. */
@@ -116,6 +141,16 @@ enum status decoder_take_buffers(const struct buffer_row *rows, size_t n) MUST_U
 
 /* Settles which rows of the batch go through the last layer, and schedules its attention. */
 void decoder_ask(struct decoder *decoder);
+
+/* decoder_watch.c. begin and end: around a step; enter and leave: by each worker in it; layer: by worker
+ * 0, when a layer's rows are attended. */
+enum status decoder_watch_init(struct decoder *decoder) MUST_USE;
+void decoder_watch_release(struct decoder *decoder);
+void decoder_watch_begin(struct decoder *decoder);
+void decoder_watch_end(struct decoder *decoder, enum status status);
+void decoder_watch_enter(struct decoder *decoder, uint32_t tid);
+void decoder_watch_leave(struct decoder *decoder, uint32_t tid);
+void decoder_watch_layer(struct decoder *decoder, uint32_t layer);
 
 /* Makes the plans and rotations of every layer. */
 enum status decoder_layers_init(struct decoder *decoder, struct why *ret_why) MUST_USE;

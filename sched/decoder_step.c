@@ -271,6 +271,8 @@ static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
     workers_barrier(d->workers);
     attention_merge(plan, tid, d->attended);
     workers_barrier(d->workers);
+    if (tid == 0 && d->watch.n_chosen > 0)
+        decoder_watch_layer(d, l);
     return OK;
 }
 
@@ -382,9 +384,8 @@ static void finish_rows(struct decoder *d, uint32_t tid, struct entry *e)
     }
 }
 
-static void step_share(void *arg, uint32_t tid)
+static void walk_layers(struct decoder *d, uint32_t tid)
 {
-    struct decoder *d = arg;
     struct entry e = {.residual = residual_of(d, tid)};
     embed_rows(d, tid);
     for (uint32_t l = 0; l < d->model->graph->n_layers; l++) {
@@ -396,6 +397,14 @@ static void step_share(void *arg, uint32_t tid)
         }
     }
     finish_rows(d, tid, &e);
+}
+
+static void step_share(void *arg, uint32_t tid)
+{
+    struct decoder *d = arg;
+    decoder_watch_enter(d, tid);
+    walk_layers(d, tid);
+    decoder_watch_leave(d, tid);
 }
 
 enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
@@ -417,7 +426,9 @@ enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
         attention_schedule(d->plans[i].attention,
                            batch->sequences + (size_t)d->plans[i].group * batch->n_sequences,
                            batch->n_sequences);
+    decoder_watch_begin(d);
     workers_run(d->workers, step_share, d);
+    decoder_watch_end(d, d->attention_status);
     return d->attention_status;
 }
 

@@ -7,7 +7,7 @@
 #ifndef FOLDKV_SCHED_LANE_COLLECTOR_H
 #define FOLDKV_SCHED_LANE_COLLECTOR_H
 
-#include "sched/decoder.h"
+#include "sched/decoder_watch.h"
 #include "sched/lane_evidence.h"
 
 struct cache;
@@ -16,12 +16,11 @@ struct lane_collector;
 /* Loans until lane_collector_free. */
 struct lane_collector_parts {
     const struct model *model;
-    struct decoder *decoder;
-    struct cache *cache;
-    const struct kernels *kernels; /* those that the decoder runs with */
+    const struct cache *cache;
+    const struct kernels *kernels; /* those that the lane runs with */
 };
 
-/* Made on any thread, before the lane's first step. NO_MEMORY. */
+/* On any thread, before the lane's first step. NO_MEMORY. */
 enum status lane_collector_new(const struct lane_collector_parts *parts,
                                struct lane_collector **ret_collector,
                                struct why *ret_why) MUST_USE;
@@ -33,9 +32,15 @@ void lane_collector_free(struct lane_collector **collector);
 void lane_collector_expect(struct lane_collector *collector, const char *const *functions,
                            size_t n);
 
+/* Engine thread: the lane's rows are in this decoder's steps from now on, under this pool. */
+void lane_collector_attach(struct lane_collector *collector, struct decoder *decoder,
+                           uint32_t pool);
+/* Engine thread: and no longer; before the decoder goes. Nothing to do if it is in none. */
+void lane_collector_detach(struct lane_collector *collector);
+
 /* Engine thread: a step with rows of this lane has ended and took step_ns. */
 void lane_collector_turn(struct lane_collector *collector, uint64_t step_ns);
-/* Engine thread: the lane is idle; books are compared. */
+/* Engine thread: a cycle without rows of this lane; not once its pages are given back. */
 void lane_collector_idle(struct lane_collector *collector);
 
 /* A copy of one moment. Any thread; never waits for a step. */

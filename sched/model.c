@@ -101,3 +101,18 @@ void model_free(struct model **model)
     mem_free(m);
     *model = NULL;
 }
+
+struct ledger_shape model_ledger_shape(const struct model *model, uint32_t group)
+{
+    /* What a K/V type takes: an element, and the scale of a token and head, of K and of V alike. */
+    static const struct {
+        uint64_t element, scale;
+    } bytes[KV_TYPE_COUNT] = {[KV_F16] = {2, 0}, [KV_F32] = {4, 0}, [KV_I8] = {1, sizeof(float)}};
+    const struct graph_group *g = &model->graph->groups[group];
+    return (struct ledger_shape){.k_heads = g->n_heads,
+                                 .v_heads = g->n_heads,
+                                 .d_qk = g->d_qk,
+                                 .d_v = g->d_v,
+                                 .kv_bytes = bytes[model->kv_type].element,
+                                 .kv_scale_bytes = bytes[model->kv_type].scale};
+}

@@ -6,6 +6,7 @@
 #ifndef FOLDKV_SCHED_MODEL_H
 #define FOLDKV_SCHED_MODEL_H
 
+#include "config/ledger.h"
 #include "config/manifest.h"
 #include "sched/weights.h"
 
@@ -35,5 +36,8 @@ enum status model_over(const struct gguf *gguf, enum kv_type kv_type, const stru
                        struct weights *weights, struct model **ret_model,
                        struct why *ret_why) MUST_USE;
 void model_free(struct model **model);
+
+/* One layer of a cache group's K/V, as the ledger knows it. */
+struct ledger_shape model_ledger_shape(const struct model *model, uint32_t group);
 
 #endif

@@ -9,30 +9,13 @@
  * THREAD  engine
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "config/ledger.h"
 #include "sched/scheduler_priv.h"
-
-/* What a K/V type takes: an element, and the scale of a token and head, of K and of V alike. */
-static const struct {
-    uint64_t element, scale;
-} kv_bytes[KV_TYPE_COUNT] = {[KV_F16] = {2, 0}, [KV_F32] = {4, 0}, [KV_I8] = {1, sizeof(float)}};
-
-/* One layer of a group, as the ledger knows it. */
-static struct ledger_shape ledger_of(const struct graph_group *g, enum kv_type type)
-{
-    return (struct ledger_shape){.k_heads = g->n_heads,
-                                 .v_heads = g->n_heads,
-                                 .d_qk = g->d_qk,
-                                 .d_v = g->d_v,
-                                 .kv_bytes = kv_bytes[type].element,
-                                 .kv_scale_bytes = kv_bytes[type].scale};
-}
 
 static void fill_group(const struct scheduler *s, uint32_t group, struct group_stats *ret_stats)
 {
     const struct graph_group *shape = &s->model->graph->groups[group];
     struct cache_group_books books = cache_group_books(s->cache, group);
-    struct ledger_shape layer = ledger_of(shape, s->model->kv_type);
+    struct ledger_shape layer = model_ledger_shape(s->model, group);
     uint64_t layer_blocks = (uint64_t)books.blocks_total * shape->n_layers;
     *ret_stats = (struct group_stats){
         .heads = shape->n_heads,
