@@ -32,6 +32,24 @@ struct change {
     struct why why;
 };
 
+static enum status compare_epoch(const struct change_terms *terms, int64_t epoch,
+                                 struct why *ret_why)
+{
+    if (terms->epoch_expected == EPOCH_ANY || terms->epoch_expected == epoch)
+        return OK;
+    return why_set(ret_why, STATUS_EPOCH_MISMATCH, "If-Match",
+                   "the release epoch is %" PRId64 ", the request expects %" PRId64, epoch,
+                   terms->epoch_expected);
+}
+
+enum status change_check_epoch(struct registry *registry, const struct change_terms *terms,
+                               struct why *ret_why)
+{
+    int64_t epoch;
+    TRY(registry_epoch(registry, &epoch, ret_why));
+    return compare_epoch(terms, epoch, ret_why);
+}
+
 static enum status may_begin(struct registry *r, const struct change_terms *terms,
                              int64_t *ret_epoch, struct why *ret_why)
 {
@@ -44,10 +62,8 @@ static enum status may_begin(struct registry *r, const struct change_terms *term
         return why_set(ret_why, STATUS_INTERNAL, "registry", "a change is already open");
     TRY(registry_exec(r, "BEGIN IMMEDIATE", ret_why));
     enum status s = registry_epoch(r, ret_epoch, ret_why);
-    if (s == OK && terms->epoch_expected != EPOCH_ANY && terms->epoch_expected != *ret_epoch)
-        s = why_set(ret_why, STATUS_EPOCH_MISMATCH, "If-Match",
-                    "the release epoch is %" PRId64 ", the request expects %" PRId64, *ret_epoch,
-                    terms->epoch_expected);
+    if (s == OK)
+        s = compare_epoch(terms, *ret_epoch, ret_why);
     if (s != OK)
         sqlite3_exec(r->db, "ROLLBACK", NULL, NULL, NULL);
     return s;

@@ -24,6 +24,9 @@ struct change_terms {
 
 struct change;
 
+/* EPOCH_MISMATCH with both. change_begin asks too; this is for who must know before he looks at anything else. */
+enum status change_check_epoch(struct registry *registry, const struct change_terms *terms,
+                               struct why *ret_why) MUST_USE;
 /* what names the kind of change, e.g. "rollout.start". EPOCH_MISMATCH; READ_ONLY with the reason. */
 enum status change_begin(struct registry *registry, const struct change_terms *terms,
                          const char *what, struct change **ret_change,

@@ -9,8 +9,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release_rollout.h"
 
-#include <inttypes.h>
-
 #include "config/mem.h"
 #include "sched/generation_id.h"
 #include "sched/journal.h"
@@ -137,27 +135,12 @@ static enum status decide(struct registry *r, const struct change_terms *terms,
     return settle(&change, s, ret_why);
 }
 
-/* The epoch is what is wrong first, if it is wrong: whoever expects another one does not know the state. */
-static enum status check_epoch(struct registry *r, const struct change_terms *terms,
-                               struct why *ret_why)
-{
-    int64_t epoch;
-    if (terms->epoch_expected == EPOCH_ANY)
-        return OK;
-    TRY(registry_epoch(r, &epoch, ret_why));
-    if (epoch == terms->epoch_expected)
-        return OK;
-    return why_set(ret_why, STATUS_EPOCH_MISMATCH, "If-Match",
-                   "the release epoch is %" PRId64 ", the request expects %" PRId64, epoch,
-                   terms->epoch_expected);
-}
-
 enum status release_rollout_apply(struct registry *registry, const struct change_terms *terms,
                                   const char *key, const struct rollout_event *event,
                                   struct rollout_decision *ret_decision, struct why *ret_why)
 {
     struct release_rollout ro;
-    TRY(check_epoch(registry, terms, ret_why));
+    TRY(change_check_epoch(registry, terms, ret_why));
     TRY(release_rollout_read(registry, key, &ro, ret_why));
     return decide(registry, terms, &ro, event, NULL, ret_decision, ret_why);
 }
@@ -218,7 +201,7 @@ enum status release_rollout_start(struct registry *registry, const struct change
         .started_us = terms->at_us, .now = {.state = ROLLOUT_EVALUATED}, .plan = *plan};
     const struct rollout_event event = {.kind = EVENT_START,
                                         .now_ms = (uint64_t)(terms->at_us / 1000)};
-    TRY(check_epoch(registry, terms, ret_why));
+    TRY(change_check_epoch(registry, terms, ret_why));
     TRY(check_start(registry, candidate, ro.baseline, ret_why));
     TRY(registry_last_key(registry, REGISTRY_ROLLOUTS, last, ret_why));
     registry_number_key((int64_t)strtoll(last, NULL, 10) + 1, ro.key);
@@ -271,7 +254,7 @@ enum status release_rollout_roll_back(struct registry *registry, const struct ch
     struct change_terms own = *terms;
     const struct rollout_event event = {.kind = EVENT_ABORT,
                                         .now_ms = (uint64_t)(terms->at_us / 1000)};
-    TRY(check_epoch(registry, terms, ret_why));
+    TRY(change_check_epoch(registry, terms, ret_why));
     own.epoch_expected = EPOCH_ANY;
     TRY(find_way_back(registry, &own, &ro, ret_why));
     memcpy(ret_key, ro.key, REGISTRY_KEY_ROOM);

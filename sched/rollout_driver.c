@@ -198,6 +198,7 @@ static enum status decide(struct rollout_driver *d, struct registry *r,
     struct rollout next;
     const struct rollout_event event = {
         .kind = kind, .now_ms = (uint64_t)(terms->at_us / 1000), .evidence = &d->view};
+    TRY(change_check_epoch(r, terms, ret_why));
     bool is_foreseen =
         rollout_apply(&ro->now, &ro->plan, &event, &next, ret_decision, ret_why) == OK;
     if (is_foreseen && ret_decision->action == ACTION_NONE)
@@ -257,7 +258,7 @@ enum status rollout_driver_command(struct rollout_driver *driver, struct registr
     return decide(driver, registry, terms, &ro, kind, &decision, ret_why);
 }
 
-/* Who is rolled back: the candidate that has traffic, else the stable generation. */
+/* Who is rolled back: the candidate that has traffic, else the stable generation; "" where there is no way back. */
 static enum status find_candidate(struct registry *r, char ret_candidate[SHA256_HEX],
                                   struct why *ret_why)
 {
@@ -272,7 +273,8 @@ static enum status find_candidate(struct registry *r, char ret_candidate[SHA256_
     }
     TRY(release_route(r, &route, ret_why));
     const char *stable = record_text(&route, "stable");
-    snprintf(ret_candidate, SHA256_HEX, "%s", stable != NULL ? stable : "");
+    bool has_way = stable != NULL && record_has(&route, "previous");
+    snprintf(ret_candidate, SHA256_HEX, "%s", has_way ? stable : "");
     record_release(&route);
     return OK;
 }
@@ -283,11 +285,13 @@ enum status rollout_driver_roll_back(struct rollout_driver *driver, struct regis
 {
     char candidate[SHA256_HEX];
     const struct rollout_decision decision = {.action = ACTION_ROLL_BACK};
+    TRY(change_check_epoch(registry, terms, ret_why));
     TRY(find_candidate(registry, candidate, ret_why));
-    if (!terms->is_dry_run)
+    bool is_back = candidate[0] != '\0' && !terms->is_dry_run;
+    if (is_back)
         bar(driver, candidate, true);
     enum status s = release_rollout_roll_back(registry, terms, ret_key, ret_why);
-    if (!terms->is_dry_run && is_undecided(s))
+    if (is_back && is_undecided(s))
         bar(driver, candidate, false);
     TRY(s);
     return terms->is_dry_run ? OK : tell(driver, registry, ret_key, &decision, ret_why);
