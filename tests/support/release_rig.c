@@ -115,7 +115,8 @@ void rig_evaluation(const struct record *generation, bool passes, struct record 
     bytes_of(generation, "evaluation_set", manifest.dataset);
     memset(manifest.request_order, 1, SHA256_BYTES);
     memset(manifest.tokenizer, 2, SHA256_BYTES);
-    manifest.n_metrics = manifest.n_slices = manifest.repetitions = 1;
+    manifest.n_metrics = manifest.n_slices = 1;
+    manifest.repetitions = manifest.repetitions_max = 1;
     manifest.metrics[0] =
         (struct evaluation_metric){"continuation", "negative log-probability a token"};
     snprintf(manifest.slices[0], sizeof manifest.slices[0], "code");
