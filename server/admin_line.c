@@ -81,9 +81,9 @@ void admin_line_release(struct admin_line *line)
 
 static bool parse(const struct admin_answer *answer, json_t **ret_json, struct why *ret_why)
 {
-    json_error_t error;
-    *ret_json = json_loadb(answer->text != NULL ? answer->text : "", answer->len,
-                           JSON_REJECT_DUPLICATES, &error);
+    json_error_t error = {0};
+    *ret_json = answer->len > 0 ? json_loadb(answer->text, answer->len, JSON_REJECT_DUPLICATES, &error)
+                                : json_object();
     if (*ret_json == NULL)
         (void)why_set(ret_why, STATUS_INTERNAL, "", "the daemon's answer is no JSON: %s", error.text);
     return *ret_json != NULL;
@@ -123,7 +123,7 @@ int admin_line_do(struct admin_line *line, struct admin_question *q, const char 
     if (!admin_line_ask(line, q, &answer, &json, &code))
         return code;
     if (admin_line_has(line, ADMIN_FLAG_JSON)) {
-        printf("%s%s", answer.text, answer.text[answer.len - 1] == '\n' ? "" : "\n");
+        printf("%s\n", answer.text != NULL ? answer.text : "{}");
     } else {
         if (headline != NULL)
             printf("%s%s\n", headline, q->is_dry_run ? " (a dry run: nothing was changed)" : "");

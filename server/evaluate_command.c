@@ -8,7 +8,7 @@
 
 #include "config/mem.h"
 #include "server/admin_line.h"
-#include "server/admin_show.h"
+#include "server/rollout_screen.h"
 
 enum flag { SET, TERMS, FOLLOW, FLAG_COUNT };
 enum { TERMS_BYTES_MAX = 1 << 16, POLL_MS = 300 };
@@ -16,7 +16,7 @@ enum { TERMS_BYTES_MAX = 1 << 16, POLL_MS = 300 };
 static const struct option_extra flags[FLAG_COUNT] = {
     [SET] = {.flag = "set",
              .metavar = "FILE",
-             .prose = "The evaluation set, JSON lines; the daemon's own small one if not given."},
+             .prose = "Require this evaluation set: the one that the generation was published with."},
     [TERMS] = {.flag = "terms",
                .metavar = "FILE",
                .prose = "JSON with matrix, thresholds, repetitions, repetitions_max, warmup_runs; each has a default."},
@@ -53,23 +53,44 @@ static char *write_body(const struct admin_line *line, struct why *ret_why)
     return NULL;
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL ? text : "";
-}
-
-/* One line that is written over on a terminal; without one nothing until the end. */
+/* One line that is written over on a terminal. */
 static void show_progress(const json_t *found)
 {
-    const json_t *p = json_object_get(found, "progress");
-    long long done = json_integer_value(json_object_get(p, "requests_done"));
-    long long most = json_integer_value(json_object_get(p, "requests_most"));
-    fprintf(stderr, "\r\033[K%s  %lld of at most %lld requests", text_of(p, "stage"), done, most);
+    const json_t *p = json_object_get(found, "progress"), *cell = json_object_get(p, "cell");
+    fprintf(stderr, "\r\033[K%s: %lld of at most %lld requests, repetition %lld, context %lld, %lld active",
+            rollout_screen_text(p, "stage"), (long long)json_integer_value(json_object_get(p, "requests_done")),
+            (long long)json_integer_value(json_object_get(p, "requests_most")),
+            (long long)json_integer_value(json_object_get(p, "repetition")),
+            (long long)json_integer_value(json_object_get(cell, "context")),
+            (long long)json_integer_value(json_object_get(cell, "active_requests")));
     fflush(stderr);
 }
 
-/* Until the evaluation is over; true if it passed. */
+/* Measured, every gate passed, and warmed. */
+static bool has_passed(const json_t *found)
+{
+    const char *state = rollout_screen_text(found, "state");
+    bool is_behind = strcmp(state, "evaluated") != 0 && strcmp(state, "ready") != 0 && strcmp(state, "rejected") != 0;
+    return is_behind && json_is_true(json_object_get(json_object_get(found, "evaluation"), "passes"));
+}
+
+static void show_verdict(const json_t *found)
+{
+    const json_t *receipt = json_object_get(found, "evaluation"), *cells = json_object_get(receipt, "cells");
+    size_t i, n_passed = 0;
+    json_t *cell;
+    json_array_foreach(cells, i, cell)
+        n_passed += json_is_true(cell);
+    rollout_screen_gates(json_object_get(receipt, "gates"), false, stdout);
+    printf("\ncells       %zu of %zu passed\nmanifest    %s\ngeneration  %s\nstate       %s\n%s\n", n_passed,
+           json_array_size(cells), rollout_screen_text(receipt, "manifest_sha256"), rollout_screen_text(found, "id"),
+           rollout_screen_text(found, "state"),
+           has_passed(found)            ? "passed: it may be rolled out"
+           : json_is_object(receipt)    ? "not passed"
+                                        : "the run said nothing of it; the daemon's log has the reason");
+}
+
+/* Until the evaluation is over. */
 static int follow(struct admin_line *line, const char *id)
 {
     struct admin_question q = {.op = ADMIN_EVALUATION_READ, .subject = id};
@@ -80,7 +101,7 @@ static int follow(struct admin_line *line, const char *id)
         int code;
         if (!admin_line_ask(line, &q, &answer, &found, &code))
             return code;
-        bool is_running = strcmp(text_of(found, "state"), "running") == 0;
+        bool is_running = json_is_true(json_object_get(found, "is_running"));
         if (is_running && is_terminal)
             show_progress(found);
         if (!is_running && is_terminal)
@@ -88,8 +109,8 @@ static int follow(struct admin_line *line, const char *id)
         if (!is_running && admin_line_has(line, ADMIN_FLAG_JSON))
             printf("%s\n", answer.text);
         else if (!is_running)
-            admin_show_value(found, 0, stdout);
-        code = strcmp(text_of(found, "state"), "passed") == 0 ? COMMAND_DONE : COMMAND_FAILED;
+            show_verdict(found);
+        code = has_passed(found) ? COMMAND_DONE : COMMAND_FAILED;
         json_decref(found);
         mem_free(answer.text);
         if (!is_running)

@@ -14,8 +14,12 @@ static int publish(struct admin_line *line)
     struct why why = {0};
     if (admin_line_path(line->words.positionals[0], "", path, &why) != OK)
         return command_complain(&why);
-    char *body = admin_line_body(json_pack("{s:s, s:s*, s:s*}", "path", path, "name", line->own[0].ret_value,
-                                           "cache_type", line->own[1].ret_value));
+    char set[ADMIN_LINE_PATH_ROOM] = "";
+    const char *eval = line->own[2].ret_value;
+    if (eval != NULL && admin_line_path(eval, "eval", set, &why) != OK)
+        return command_complain(&why);
+    char *body = admin_line_body(json_pack("{s:s, s:s*, s:s*, s:s*}", "path", path, "name", line->own[0].ret_value,
+                                           "cache_type", line->own[1].ret_value, "eval", eval != NULL ? set : NULL));
     if (body == NULL)
         return no_memory();
     struct admin_question q = {.op = ADMIN_GENERATION_PUBLISH, .body = body};
@@ -31,6 +35,9 @@ int publish_command(size_t n_words, char *const *words)
         {.flag = "cache-type",
          .metavar = "TYPE",
          .prose = "K/V type of its cache: f16, f32 or int8; the daemon's if not given."},
+        {.flag = "eval",
+         .metavar = "FILE",
+         .prose = "The set it will be evaluated with, JSON lines; the small one that ships if not given."},
     };
     struct admin_line line;
     int code;

@@ -1,13 +1,12 @@
 /* rollout_command.c: `foldkv rollout`: what is done to a rollout, and its flags.
  *
- * HOW     `plan` needs no daemon. All else is a call of the admin API; a rollout that is not named is the active one.
+ * HOW     `plan` needs no daemon. All else is a call of the admin API; a rollout that is not named is the newest.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "config/document.h"
 #include "config/mem.h"
 #include "server/admin_line.h"
-#include "server/admin_show.h"
 #include "server/rollout_forecast.h"
+#include "server/rollout_screen.h"
 #include "server/rollout_watch.h"
 
 enum flag { PLAN, WATCH, REASON, ERROR, GOOD, TPOT_SPREAD, TTFT_SPREAD, FLAG_COUNT };
@@ -114,15 +113,15 @@ static int start(struct admin_line *line, const struct deed *deed)
     if (body == NULL)
         return command_complain(&(struct why){.text = "no memory for the request, or a name that is not UTF-8"});
     struct admin_question q = {.op = deed->op, .body = body};
-    int code = admin_line_do(line, &q, deed->headline);
+    int code = rollout_watch_answer(line, &q, deed->headline);
     mem_free(body);
     return code;
 }
 
-/* The rollout that is meant: the second word, or the active one's id. False: printed, *ret_code. */
+/* The rollout that is meant: the second word, or the newest there is. False: printed, *ret_code. */
 static bool find_rollout(struct admin_line *line, char ret_id[ADMIN_SUBJECT_ROOM], int *ret_code)
 {
-    struct admin_question q = {.op = ADMIN_ROLLOUT_READ, .subject = "active"};
+    struct admin_question q = {.op = ADMIN_ROLLOUT_LIST};
     struct admin_answer answer;
     json_t *json = NULL;
     if (line->words.n_positionals == 2) {
@@ -131,11 +130,15 @@ static bool find_rollout(struct admin_line *line, char ret_id[ADMIN_SUBJECT_ROOM
     }
     if (!admin_line_ask(line, &q, &answer, &json, ret_code))
         return false;
-    const char *id = json_string_value(json_object_get(json, "id"));
-    snprintf(ret_id, ADMIN_SUBJECT_ROOM, "%s", id != NULL ? id : "active");
+    const json_t *list = json_object_get(json, "rollouts");
+    size_t n = json_array_size(list);
+    snprintf(ret_id, ADMIN_SUBJECT_ROOM, "%s",
+             n > 0 ? rollout_screen_text(json_array_get(list, n - 1), "id") : "");
     json_decref(json);
     mem_free(answer.text);
-    return true;
+    if (n == 0)
+        *ret_code = command_complain(&(struct why){.text = "there is no rollout"});
+    return n > 0;
 }
 
 static int act(struct admin_line *line, const struct deed *deed)
@@ -150,7 +153,7 @@ static int act(struct admin_line *line, const struct deed *deed)
     if (has_reason && (body = admin_line_body(json_pack("{s:s}", "reason", line->own[REASON].ret_value))) == NULL)
         return command_complain(&(struct why){.text = "--reason is not UTF-8"});
     struct admin_question q = {.op = deed->op, .subject = id, .body = body};
-    code = admin_line_do(line, &q, deed->headline);
+    code = rollout_watch_answer(line, &q, deed->headline);
     mem_free(body);
     return code;
 }

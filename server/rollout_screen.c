@@ -89,11 +89,11 @@ static void print_arms(const json_t *arms, FILE *out)
     }
 }
 
-static void print_gates(const json_t *gates, bool has_colour, FILE *out)
+void rollout_screen_gates(const json_t *gates, bool has_colour, FILE *out)
 {
     size_t i;
     json_t *gate;
-    fprintf(out, "\n%-*s  %-*s  %s\n", GATE_WIDTH, "gate", VERDICT_WIDTH, "verdict", "figures");
+    fprintf(out, "%-*s  %-*s  %s\n", GATE_WIDTH, "gate", VERDICT_WIDTH, "verdict", "figures");
     json_array_foreach(gates, i, gate) {
         char figures[256];
         const char *verdict = rollout_screen_text(gate, "verdict");
@@ -113,6 +113,8 @@ void rollout_screen_print(const json_t *status, bool has_colour, FILE *out)
     print_head(status, out);
     if (json_object_size(arms) > 0)
         print_arms(arms, out);
-    if (json_array_size(gates) > 0)
-        print_gates(gates, has_colour, out);
+    if (json_array_size(gates) > 0) {
+        fprintf(out, "\n");
+        rollout_screen_gates(gates, has_colour, out);
+    }
 }

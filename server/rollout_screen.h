@@ -10,6 +10,8 @@
 
 /* has_colour: verdicts in colour, for terminals. */
 void rollout_screen_print(const json_t *status, bool has_colour, FILE *out);
+/* A list of {gate, verdict, figures}. */
+void rollout_screen_gates(const json_t *gates, bool has_colour, FILE *out);
 /* The state that it is in; ROLLOUT_STATE_COUNT if the status names none that is known. */
 enum rollout_state rollout_screen_state(const json_t *status);
 /* The text member, or "". */

@@ -38,7 +38,7 @@ static void show(const struct admin_line *line, const struct admin_answer *answe
                  bool is_terminal)
 {
     if (admin_line_has(line, ADMIN_FLAG_JSON))
-        printf("%s%s", answer->text, answer->text[answer->len - 1] == '\n' ? "" : "\n");
+        printf("%s\n", answer->text != NULL ? answer->text : "{}");
     else
         rollout_screen_print(status, is_terminal, stdout);
 }
@@ -79,6 +79,22 @@ int rollout_watch(struct admin_line *line, const char *id, bool is_live)
     if (!admin_line_ask(line, &q, &answer, &status, &code))
         return code;
     show(line, &answer, status, false);
+    json_decref(status);
+    mem_free(answer.text);
+    return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
+}
+
+int rollout_watch_answer(struct admin_line *line, struct admin_question *q, const char *headline)
+{
+    struct admin_answer answer;
+    json_t *status = NULL;
+    int code;
+    if (!admin_line_ask(line, q, &answer, &status, &code))
+        return code;
+    if (!admin_line_has(line, ADMIN_FLAG_JSON))
+        printf("%s%s\n", headline, q->is_dry_run ? " (a dry run: nothing was changed)" : "");
+    if (!q->is_dry_run || admin_line_has(line, ADMIN_FLAG_JSON))
+        show(line, &answer, status, false);
     json_decref(status);
     mem_free(answer.text);
     return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
