@@ -24,4 +24,13 @@ struct engine_stats {
     struct group_stats groups[ENGINE_GROUPS_MAX];
 };
 
+/* Counters of a lane that is gone: what it held is zero, what it counted stays. */
+void engine_stats_keep_counters(struct engine_stats *stats);
+/* Adds all members. A group is added to the one of its shape (heads, window, layers, block bytes), or
+ * becomes a new one; beyond ENGINE_GROUPS_MAX shapes it counts in the members alone. */
+void engine_stats_add(struct engine_stats *sum, const struct engine_stats *stats);
+/* The group of the same shape, or NULL. */
+struct group_stats *engine_stats_group_like(struct engine_stats *stats,
+                                            const struct group_stats *like);
+
 #endif

@@ -25,12 +25,15 @@
 #define FOLDKV_SCHED_LANE_H
 
 #include "config/gguf.h"
+#include "config/sha256.h"
 #include "sched/engine_stats.h"
-#include "sched/model.h"
 
 struct cache;
 struct engine;
+struct kernels;
 struct lane;
+struct lane_collector;
+struct model;
 
 enum lane_life { LANE_OPEN, LANE_CLOSED, LANE_ABORTING, LANE_FENCED, LANE_FREED };
 
@@ -72,6 +75,8 @@ uint64_t lane_pool_tokens(const struct lane *lane);
 /* The pool as it was allocated; read it between lane_load and engine_add, or as the function asked
  * says. */
 const struct cache *lane_cache(const struct lane *lane);
+/* What watches it (lane_collector.h); there as long as the lane. */
+struct lane_collector *lane_evidence_collector(const struct lane *lane);
 
 /* ---- its life ---- */
 

@@ -22,8 +22,7 @@ struct lane_collector_parts {
 
 /* On any thread, before the lane's first step. NO_MEMORY. */
 enum status lane_collector_new(const struct lane_collector_parts *parts,
-                               struct lane_collector **ret_collector,
-                               struct why *ret_why) MUST_USE;
+                               struct lane_collector **ret_collector, struct why *ret_why) MUST_USE;
 void lane_collector_free(struct lane_collector **collector);
 
 /* The kernel plan receipt's functions, "attend_chunk_f16__avx2" and so on: from now on a step with

@@ -20,15 +20,16 @@ struct lane_evidence {
     uint64_t n_snapshots;
     uint64_t expected_bytes, resident_bytes, n_unreachable_pages;
 
-    bool has_plan_receipt;     /* the receipt's kernel names have been told */
-    uint64_t n_fallbacks;      /* steps run with a kernel that the receipt does not name */
+    bool has_plan_receipt;       /* the receipt's kernel names have been told */
+    uint64_t n_fallbacks;        /* steps run with a kernel that the receipt does not name */
     uint64_t n_materialisations; /* allocations during steps: a step makes none */
 
     /* K/V that attention_run addressed, and what was there to be read once, for sequences with one row
      * in a step: with more rows the ratio would say what clients asked for, not how they were served. */
     uint64_t issued_bytes, logical_bytes;
-    bool host_has_counters;               /* settled when the collector is made */
-    uint64_t hardware_bytes, hardware_logical_bytes; /* sampled steps: cache misses; K/V and weights */
+    bool host_has_counters; /* settled when the collector is made */
+    uint64_t hardware_bytes,
+        hardware_logical_bytes; /* sampled steps: cache misses; K/V and weights */
 };
 
 /* now less before, counter by counter; worst cases and flags are now's. */

@@ -1,10 +1,12 @@
 /* model.c: a graph, an identity and weights, put together.
  *
- * OWNS    The graph and the manifest; a hold on the weights.
+ * OWNS    The graph and the manifest, until the last holder lets go; a hold on the weights.
  * THREAD  The caller's, with the pool it hands in.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/model.h"
+
+#include <stdatomic.h>
 
 #include "config/mem.h"
 
@@ -67,6 +69,7 @@ static enum status load(const struct gguf *gguf, enum kv_type kv_type,
     struct model *m = mem_zalloc(1, sizeof *m);
     if (m == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the model");
+    m->holders = 1;
     m->kv_type = kv_type;
     m->weights = weights != NULL ? weights_hold(weights) : NULL;
     enum status s = fill(m, gguf, kernels, workers, ret_why);
@@ -90,16 +93,22 @@ enum status model_over(const struct gguf *gguf, enum kv_type kv_type, const stru
     return load(gguf, kv_type, kernels, NULL, weights, ret_model, ret_why);
 }
 
+struct model *model_hold(struct model *m)
+{
+    atomic_fetch_add(&m->holders, 1);
+    return m;
+}
+
 void model_free(struct model **model)
 {
     struct model *m = *model;
-    if (m == NULL)
+    *model = NULL;
+    if (m == NULL || atomic_fetch_sub(&m->holders, 1) > 1)
         return;
     graph_free(&m->graph);
     manifest_free(&m->manifest);
     weights_let_go(&m->weights);
     mem_free(m);
-    *model = NULL;
 }
 
 struct ledger_shape model_ledger_shape(const struct model *model, uint32_t group)

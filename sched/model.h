@@ -15,6 +15,7 @@ struct model {
     struct manifest *manifest;
     enum kv_type kv_type;
     struct weights *weights; /* perhaps others' too */
+    _Atomic uint32_t holders;
 };
 
 /* The K/V type named "f16", "f32" or "int8"; BAD_OPTION otherwise. */
@@ -35,6 +36,9 @@ enum status model_load(const struct gguf *gguf, enum kv_type kv_type, const stru
 enum status model_over(const struct gguf *gguf, enum kv_type kv_type, const struct kernels *kernels,
                        struct weights *weights, struct model **ret_model,
                        struct why *ret_why) MUST_USE;
+/* One holder more. Any thread. */
+struct model *model_hold(struct model *model);
+/* One less; the last frees it. Takes NULL. Any thread. */
 void model_free(struct model **model);
 
 /* One layer of a cache group's K/V, as the ledger knows it. */

@@ -236,5 +236,11 @@ uint32_t request_prompt_tokens(const struct request *request)
 struct request_times request_times(const struct request *request)
 {
     ASSERT(request_is_done(request));
-    return request->times;
+    struct request_times times = request->times;
+    if (times.first_output_ns != 0)
+        times.ttft_own_ns = request->own_first_ns - request->own_submitted_ns;
+    if (request->n_generated >= 2)
+        times.tpot_own_ns = (request->own_last_token_ns - request->own_first_token_ns) /
+                            (request->n_generated - 1);
+    return times;
 }

@@ -58,6 +58,10 @@ struct request_times {
     uint64_t first_output_ns;
     uint64_t last_output_ns;
     uint64_t done_ns;
+    /* On the lane's own clock, which stands still during steps of lanes that it shares no pass with:
+     * what a model takes, not what others beside it do. */
+    uint64_t ttft_own_ns; /* submission to first output */
+    uint64_t tpot_own_ns; /* (last - first) / (n - 1) of n >= 2 generated tokens */
 };
 
 struct request;

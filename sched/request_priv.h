@@ -28,6 +28,8 @@ enum request_cancel { REQUEST_KEEP, REQUEST_CANCEL, REQUEST_STOP };
 
 enum { NEWS_QUEUED = 1, NEWS_DONE = 2 };
 
+struct engine_port;
+struct lane;
 struct request_slot; /* one output in the ring, private to request.c */
 
 struct request {
@@ -59,6 +61,10 @@ struct request {
     struct request_times times;
     struct sequence *sequence; /* its K/V while it runs; the engine's to open and close */
     struct request *next;      /* the engine's lists */
+    struct engine_port *port;  /* where it came from and goes back to */
+    struct lane *lane;         /* to its last token */
+    uint64_t own_submitted_ns, own_first_ns; /* on the lane's own clock: submitted, first output, */
+    uint64_t own_first_token_ns, own_last_token_ns; /* first and last generated token */
 
     /* where the threads meet */
     _Alignas(64) _Atomic uint32_t n_pushed; /* released by request_push */
@@ -92,6 +98,12 @@ void request_take_news(struct request *request);
 void request_ask(struct request *request, enum request_cancel wish);
 /* What was asked. Engine thread. */
 enum request_cancel request_asked(const struct request *request);
+
+/* Outputs given so far. Engine thread. */
+static inline uint32_t request_n_outputs(const struct request *request)
+{
+    return atomic_load_explicit(&request->n_pushed, memory_order_relaxed);
+}
 
 /* Tokens now known: the prompt and what was generated. */
 static inline uint32_t request_n_tokens(const struct request *request)

@@ -73,6 +73,11 @@ void scheduler_leave(struct scheduler *s)
     s->decoder = NULL;
 }
 
+void scheduler_set_lag(struct scheduler *s, uint64_t lag_ns)
+{
+    s->lag_ns = lag_ns;
+}
+
 uint32_t scheduler_active(const struct scheduler *s)
 {
     return s->n_running + (uint32_t)s->stats.requests_waiting;
@@ -123,6 +128,7 @@ void scheduler_wait(struct scheduler *s, struct request *request, bool is_preemp
 void scheduler_submit(struct scheduler *s, struct request *request, uint64_t now_ns)
 {
     request->times.submitted_ns = now_ns;
+    request->own_submitted_ns = now_ns - s->lag_ns;
     s->stats.requests_admitted++;
     s->stats.prompt_tokens += request->n_ids;
     scheduler_wait(s, request, false);
@@ -216,28 +222,29 @@ static void end_asked(struct scheduler *s)
     }
 }
 
-static void end_all(struct scheduler *s, enum finish_reason reason, enum status error)
+/* One of those there are, out of its list; NULL: there is none. */
+static struct request *take_any(struct scheduler *s)
 {
-    while (s->n_running > 0) {
-        struct request *r = s->running[s->n_running - 1].request;
-        scheduler_remove_running(s, s->n_running - 1);
-        scheduler_end(s, r, reason, error);
-    }
-    while (s->waiting_head != NULL) {
-        struct request *r = s->waiting_head;
+    struct request *r = s->waiting_head;
+    if (r != NULL) {
         remove_waiting(s, NULL, r);
-        scheduler_end(s, r, reason, error);
+    } else if (s->n_running > 0) {
+        r = s->running[s->n_running - 1].request;
+        scheduler_remove_running(s, s->n_running - 1);
     }
+    return r;
 }
 
 void scheduler_cancel_all(struct scheduler *s)
 {
-    end_all(s, FINISH_CANCELLED, OK);
+    for (struct request *r; (r = take_any(s)) != NULL;)
+        scheduler_end(s, r, FINISH_CANCELLED, OK);
 }
 
-void scheduler_fail_all(struct scheduler *s, enum status error)
+void scheduler_fail_all(struct scheduler *s, enum status error, enum status silent_error)
 {
-    end_all(s, FINISH_ERROR, error);
+    for (struct request *r; (r = take_any(s)) != NULL;)
+        scheduler_end(s, r, FINISH_ERROR, request_n_outputs(r) > 0 ? error : silent_error);
 }
 
 void scheduler_fail_waiting(struct scheduler *s, enum status error)

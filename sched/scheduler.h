@@ -34,10 +34,13 @@ void scheduler_free(struct scheduler **scheduler);
 void scheduler_submit(struct scheduler *scheduler, struct request *request, uint64_t now_ns);
 /* Ends all, waiting and running, as cancelled. */
 void scheduler_cancel_all(struct scheduler *scheduler);
-/* Ends all with an error, likewise. */
-void scheduler_fail_all(struct scheduler *scheduler, enum status error);
+/* Ends all with an error, those that gave no output yet with another. */
+void scheduler_fail_all(struct scheduler *scheduler, enum status error, enum status silent_error);
 /* Ends those that have not begun to run with an error; preempted ones are kept, they have begun. */
 void scheduler_fail_waiting(struct scheduler *scheduler, enum status error);
+/* How far its own clock is behind the time that it is handed (request.h, struct request_times); only
+ * grows, between steps. */
+void scheduler_set_lag(struct scheduler *scheduler, uint64_t lag_ns);
 uint32_t scheduler_active(const struct scheduler *scheduler);
 uint32_t scheduler_running_max(const struct scheduler *scheduler);
 const struct model *scheduler_model(const struct scheduler *scheduler);

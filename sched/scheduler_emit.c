@@ -14,11 +14,6 @@
 
 /* ---- which rows ---- */
 
-static uint32_t outputs_so_far(const struct request *r)
-{
-    return atomic_load_explicit(&r->n_pushed, memory_order_relaxed);
-}
-
 /* True if row i's logits are wanted. Scored: outputs so far; prompt tokens come first, each an
  * output. */
 static bool is_wanted(const struct running *run, uint32_t i, uint32_t scored, bool *ret_is_prompt)
@@ -32,7 +27,7 @@ static bool is_wanted(const struct running *run, uint32_t i, uint32_t scored, bo
 static void want_rows(struct scheduler *s, uint32_t index, struct step_wanted *wanted)
 {
     const struct running *run = &s->running[index];
-    uint32_t scored = outputs_so_far(run->request);
+    uint32_t scored = request_n_outputs(run->request);
     for (uint32_t i = 0; i < run->n_rows; i++) {
         bool is_prompt;
         if (is_wanted(run, i, scored, &is_prompt))
@@ -46,7 +41,7 @@ static void want_rows(struct scheduler *s, uint32_t index, struct step_wanted *w
 
 uint32_t scheduler_rows_asked(const struct running *run)
 {
-    uint32_t scored = outputs_so_far(run->request), i = 0;
+    uint32_t scored = request_n_outputs(run->request), i = 0;
     bool is_prompt;
     while (i < run->n_rows && !is_wanted(run, i, scored, &is_prompt))
         i++;
@@ -66,7 +61,7 @@ static bool is_stop_id(const struct scheduler *s, uint32_t id)
 /* The prompt's first token has no row before it: its score is null. */
 static void push_first_prompt_token(struct request *r)
 {
-    if (!r->prompt_logprobs || outputs_so_far(r) > 0)
+    if (!r->prompt_logprobs || request_n_outputs(r) > 0)
         return;
     struct token_output first = {.id = r->ids[0], .is_prompt = true};
     request_push(r, &first);
@@ -92,9 +87,16 @@ const struct request *scheduler_request(const struct scheduler *s, uint32_t runn
 
 static void push(struct scheduler *s, struct request *r, const struct token_output *output)
 {
-    if (r->times.first_output_ns == 0)
+    uint64_t own_ns = s->now_ns - s->lag_ns;
+    if (r->times.first_output_ns == 0) {
         r->times.first_output_ns = s->now_ns;
+        r->own_first_ns = own_ns;
+    }
     r->times.last_output_ns = s->now_ns;
+    if (!output->is_prompt && r->n_generated == 0)
+        r->own_first_token_ns = own_ns;
+    if (!output->is_prompt)
+        r->own_last_token_ns = own_ns;
     request_push(r, output);
     s->stats.generated_tokens += !output->is_prompt;
 }

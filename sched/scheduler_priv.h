@@ -67,6 +67,7 @@ struct scheduler {
     uint32_t admission_blocks[CACHE_GROUPS_MAX];
 
     uint64_t now_ns;
+    uint64_t lag_ns; /* now_ns - lag_ns: its own clock */
     struct engine_stats stats;
 };
 

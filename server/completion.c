@@ -60,7 +60,7 @@ static void cancel(struct completion *k)
     if (k->is_busy && !k->is_submitted)
         (void)uv_cancel((uv_req_t *)&k->work);
     if (k->is_submitted && !request_is_done(k->request))
-        engine_cancel(k->service->engine, k->request, false);
+        engine_cancel(k->service->port, k->request, false);
 }
 
 static void on_leave(void *user)

@@ -123,7 +123,7 @@ static enum status take_output(struct completion *k, const struct token_output *
     k->n_generated++;
     TRY(take_text(k, output->id));
     if (k->is_stopped)
-        engine_cancel(k->service->engine, k->request, true);
+        engine_cancel(k->service->port, k->request, true);
     bool has_news = k->text.len > 0 || (k->scores != NULL && token_scores_pending(k->scores) > 0);
     return k->wish.stream && has_news && !k->is_stopped ? send_event(k, FINISH_NONE) : OK;
 }

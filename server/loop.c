@@ -168,7 +168,7 @@ static void on_client(void *user)
 static void on_wake(uv_async_t *async)
 {
     struct loop *loop = async->data;
-    for (struct request *r; (r = engine_next_ready(loop->service->engine)) != NULL;)
+    for (struct request *r; (r = engine_next_ready(loop->service->port)) != NULL;)
         completion_on_ready(r);
     stop_if_over(loop);
 }

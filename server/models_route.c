@@ -10,7 +10,7 @@ static json_t *model_object(const struct service *service)
 {
     return json_pack("{s:s, s:s, s:I, s:s, s:I}", "id", service->model_name, "object", "model",
                      "created", (json_int_t)service->created_s, "owned_by", "foldkv",
-                     "max_model_len", (json_int_t)engine_context(service->engine));
+                     "max_model_len", (json_int_t)lane_context(service->lane));
 }
 
 /* Takes object, which may be NULL: an earlier failure. */

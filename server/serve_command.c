@@ -34,7 +34,7 @@ static uint32_t core_count(void)
     return n < 256 ? n : 256;
 }
 
-static enum status make_engine(struct parts *p, const struct gguf *gguf, struct why *ret_why)
+static enum status make_engine(struct parts *p, struct why *ret_why)
 {
     const struct options *o = &p->service.options;
     struct engine_options e = {.n_threads =
@@ -42,20 +42,33 @@ static enum status make_engine(struct parts *p, const struct gguf *gguf, struct 
                                .running_max = o->engine_running_max,
                                .queue_max = o->engine_queue_max,
                                .queue_tokens_max = o->engine_queue_tokens_max,
-                               .prefill_chunk = o->engine_prefill_chunk,
-                               .cache_bytes = o->cache_bytes,
+                               .prefill_chunk = o->engine_prefill_chunk};
+    TRY(engine_new(&e, &p->service.engine, ret_why));
+    return engine_port_new(p->service.engine, loop_wake, p->loop, &p->service.port, ret_why);
+}
+
+static enum status make_lane(struct parts *p, const struct gguf *gguf, struct why *ret_why)
+{
+    const struct options *o = &p->service.options;
+    struct lane_terms terms = {.cache_bytes = o->cache_bytes,
                                .cache_type = o->cache_type,
-                               .isa = o->kernels_isa[0] != '\0' ? o->kernels_isa : NULL,
-                               .on_wake = loop_wake,
-                               .user = p->loop};
-    e.stop_ids = vocabulary_stop_ids(tokenizer_vocabulary(p->service.tokenizer), &e.n_stop_ids);
-    return engine_new(gguf, &e, &p->service.engine, ret_why);
+                               .isa = o->kernels_isa};
+    terms.stop_ids =
+        vocabulary_stop_ids(tokenizer_vocabulary(p->service.tokenizer), &terms.n_stop_ids);
+    struct lane *lane;
+    TRY(lane_load(gguf, &terms, p->service.engine, &lane, ret_why));
+    enum status s = engine_add(p->service.engine, lane, ret_why);
+    if (s == OK)
+        p->service.lane = lane;
+    else
+        lane_free(&lane);
+    return s;
 }
 
 /* The operator's name, or the file's own, or the path's last part. */
 static void name_model(struct service *service, const char *path)
 {
-    const struct model *model = engine_model(service->engine);
+    const struct model *model = lane_model(service->lane);
     const char *slash = strrchr(path, '/');
     const char *name = service->options.model_name;
     if (name[0] == '\0')
@@ -74,7 +87,9 @@ static enum status load(struct parts *p, const char *path, struct why *ret_why)
     TRY(gguf_open(path, &gguf, ret_why));
     enum status s = tokenizer_new(gguf, &p->service.tokenizer, ret_why);
     if (s == OK)
-        s = make_engine(p, gguf, ret_why);
+        s = make_engine(p, ret_why);
+    if (s == OK)
+        s = make_lane(p, gguf, ret_why);
     gguf_free(&gguf);
     if (s != OK)
         return s;
@@ -105,8 +120,8 @@ static void announce(const struct parts *p, const char *url)
     fflush(stdout);
     log_event(LOG_LEVEL_INFO, "ready",
               "%s serves %s, generation %s, context %u, pages for %llu tokens", url, s->model_name,
-              s->generation, engine_context(s->engine),
-              (unsigned long long)engine_pool_tokens(s->engine));
+              s->generation, lane_context(s->lane),
+              (unsigned long long)lane_pool_tokens(s->lane));
     if (!service_notify("READY=1"))
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");
 }

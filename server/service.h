@@ -15,6 +15,8 @@ struct completion;
 struct service {
     struct options options;
     struct engine *engine;
+    struct engine_port *port; /* the loop's */
+    struct lane *lane;        /* what is served */
     struct tokenizer *tokenizer;
     struct server_stats *stats;
     uv_loop_t *uv;

@@ -118,7 +118,7 @@ static void answer(struct connection *c, enum status (*work)(struct job *job))
     }
     *job = (struct job){
         .magic = JOB_MAGIC, .connection = c, .service = connection_service(c), .work = work};
-    job->context = engine_context(job->service->engine);
+    job->context = lane_context(job->service->lane);
     job->uv_work.data = job;
     connection_take_body(c, &job->body);
     if (job->body.len <= INLINE_BODY_MAX) {

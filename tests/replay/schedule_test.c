@@ -80,9 +80,9 @@ static void make_specs(struct field *f)
     mem_free(stem);
 }
 
-static struct engine_options base_options(const struct field *f)
+static struct rig_options base_options(const struct field *f)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     o.isa = f->isa;
     o.cache_type = f->cache_type;
     return o;
@@ -91,10 +91,10 @@ static struct engine_options base_options(const struct field *f)
 /* One thread, whole prompts, and a cache that is emptied between: nothing to reuse. */
 static void answer_alone(struct field *f)
 {
-    struct engine_options o = base_options(f);
+    struct rig_options o = base_options(f);
     o.prefill_chunk = 512;
     struct rig *rig = rig_new(f->gguf, &o);
-    const struct engine_parts *p = rig_parts(rig);
+    const struct rig_parts *p = rig_parts(rig);
     const struct graph *g = p->model->graph;
     for (uint32_t i = 0; i < g->n_groups; i++)
         f->block_bytes += (uint64_t)cache_memory(p->cache, i).page_bytes * g->groups[i].n_heads *
@@ -109,10 +109,10 @@ static void answer_alone(struct field *f)
     rig_free(&rig);
 }
 
-static struct engine_options draw_options(struct field *f)
+static struct rig_options draw_options(struct field *f)
 {
     static const uint32_t chunks[] = {16, 64, 512};
-    struct engine_options o = base_options(f);
+    struct rig_options o = base_options(f);
     o.n_threads = 1 + draw_below(f, 3);
     o.prefill_chunk = chunks[draw_below(f, 3)];
     o.running_max = 1 + draw_below(f, 12);
@@ -142,7 +142,7 @@ enum { REQUESTS_MAX = 10, COMPANY_MAX = 3, FEW_SCHEDULES = 50, MANY_SCHEDULES = 
 static void run_schedule(struct field *f, uint64_t seed)
 {
     f->random = seed;
-    struct engine_options o = draw_options(f);
+    struct rig_options o = draw_options(f);
     struct rig *rig = rig_new(f->gguf, &o);
     struct rig_outcome got[REQUESTS_MAX] = {0}, company_got[COMPANY_MAX] = {0};
     struct request *company[COMPANY_MAX] = {0};

@@ -2,7 +2,7 @@
  *
  * WHY     Schedules must be replayed to the step, which a real engine thread and a real clock do
  *         not allow.
- * HOW     The parts are the engine's own (sched/engine_load.h); news are noted in a list and
+ * HOW     The parts are the engine's own (sched/lane_parts.h); news are noted in a list and
  *         drained after each step.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -16,7 +16,7 @@
 enum { NEWS_MAX = 4096 };
 
 struct rig {
-    struct engine_parts parts;
+    struct rig_parts parts;
     struct request *news[NEWS_MAX];
     uint32_t n_news;
     uint64_t now_ns;
@@ -29,23 +29,55 @@ static void on_news(void *user, struct request *request)
     rig->news[rig->n_news++] = request;
 }
 
-struct engine_options rig_options(void)
+struct rig_options rig_options(void)
 {
-    return (struct engine_options){.n_threads = 1,
-                                   .running_max = 8,
-                                   .queue_max = 64,
-                                   .queue_tokens_max = 1u << 20,
-                                   .prefill_chunk = 64,
-                                   .cache_bytes = 0,
-                                   .cache_type = "f16"};
+    return (struct rig_options){
+        .n_threads = 1, .running_max = 8, .prefill_chunk = 64, .cache_type = "f16"};
 }
 
-struct rig *rig_new(const struct gguf *gguf, const struct engine_options *options)
+static enum status join(struct rig_parts *p, const struct rig_options *o, struct why *ret_why)
+{
+    struct pass_limits limits = {.running_max = o->running_max,
+                                 .prefill_chunk = o->prefill_chunk,
+                                 .context_max = p->context_max,
+                                 .is_paced = true};
+    struct decoder_memory memory = lane_parts_memory(&p->lane);
+    TRY(pass_new(p->model, &p->lane.kernels, p->workers, &limits, &p->pass, ret_why));
+    return pass_join(p->pass, p->scheduler, &memory, ret_why);
+}
+
+enum status rig_parts_init(struct rig_parts *p, const struct gguf *gguf,
+                           const struct rig_options *o, scheduler_news_fn *news_fn, void *user,
+                           struct why *ret_why)
+{
+    struct lane_terms terms = {.cache_bytes = o->cache_bytes,
+                               .cache_type = o->cache_type,
+                               .isa = o->isa,
+                               .stop_ids = o->stop_ids,
+                               .n_stop_ids = o->n_stop_ids};
+    struct lane_limits limits = {.running_max = o->running_max, .prefill_chunk = o->prefill_chunk};
+    TRY(workers_new(o->n_threads, &p->workers, ret_why));
+    TRY(lane_parts_init(&p->lane, gguf, &terms, &limits, p->workers, NULL, news_fn, user, ret_why));
+    p->model = p->lane.model;
+    p->cache = p->lane.cache;
+    p->scheduler = p->lane.scheduler;
+    p->context_max = p->lane.context_max;
+    return join(p, o, ret_why);
+}
+
+void rig_parts_release(struct rig_parts *p)
+{
+    pass_free(&p->pass);
+    lane_parts_release(&p->lane);
+    workers_free(&p->workers);
+}
+
+struct rig *rig_new(const struct gguf *gguf, const struct rig_options *options)
 {
     struct why why = {0};
     struct rig *rig = mem_zalloc(1, sizeof *rig);
     ck_assert_ptr_nonnull(rig);
-    enum status s = engine_parts_init(&rig->parts, gguf, options, on_news, rig, &why);
+    enum status s = rig_parts_init(&rig->parts, gguf, options, on_news, rig, &why);
     ck_assert_msg(s == OK, "%s: %s", status_code(s), why.text);
     return rig;
 }
@@ -56,12 +88,12 @@ void rig_free(struct rig **rig)
 {
     scheduler_cancel_all((*rig)->parts.scheduler);
     drain(*rig);
-    engine_parts_release(&(*rig)->parts);
+    rig_parts_release(&(*rig)->parts);
     mem_free(*rig);
     *rig = NULL;
 }
 
-struct engine_parts *rig_parts(struct rig *rig)
+struct rig_parts *rig_parts(struct rig *rig)
 {
     return &rig->parts;
 }

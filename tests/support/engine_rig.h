@@ -4,7 +4,7 @@
 #ifndef FOLDKV_TESTS_SUPPORT_ENGINE_RIG_H
 #define FOLDKV_TESTS_SUPPORT_ENGINE_RIG_H
 
-#include "sched/engine_load.h"
+#include "sched/lane_parts.h"
 
 /* What a test asks for; ids belong to the test. */
 struct rig_spec {
@@ -27,12 +27,40 @@ struct rig_outcome {
     enum status error;
 };
 
+struct rig_options {
+    uint32_t n_threads;
+    uint32_t running_max;
+    uint32_t prefill_chunk;
+    uint64_t cache_bytes;
+    const char *cache_type;
+    const char *isa;
+    const uint32_t *stop_ids;
+    uint32_t n_stop_ids;
+};
+
+/* A lane's parts without an engine, in a pass of their own. The named ones are what tests look at. */
+struct rig_parts {
+    struct lane_parts lane;
+    struct workers *workers;
+    struct pass *pass;
+    struct model *model;
+    struct cache *cache;
+    struct scheduler *scheduler;
+    uint32_t context_max;
+};
+
 struct rig;
 
+/* On failure what was built is left for rig_parts_release. */
+enum status rig_parts_init(struct rig_parts *parts, const struct gguf *gguf,
+                           const struct rig_options *options, scheduler_news_fn *on_news,
+                           void *user, struct why *ret_why) MUST_USE;
+void rig_parts_release(struct rig_parts *parts);
+
 /* Aborts the test with a message on failure. The gguf must stay. */
-struct rig *rig_new(const struct gguf *gguf, const struct engine_options *options);
+struct rig *rig_new(const struct gguf *gguf, const struct rig_options *options);
 void rig_free(struct rig **rig);
-struct engine_parts *rig_parts(struct rig *rig);
+struct rig_parts *rig_parts(struct rig *rig);
 /* Submits; outcome (zeroed) fills as steps go by, and must outlive the request. */
 struct request *rig_submit(struct rig *rig, const struct rig_spec *spec,
                            struct rig_outcome *outcome);
@@ -46,6 +74,6 @@ void rig_outcome_check_equal(const struct rig_outcome *a, const struct rig_outco
                              const char *what);
 void rig_outcome_release(struct rig_outcome *outcome);
 /* Options of a small engine: one thread, the best instruction set. */
-struct engine_options rig_options(void);
+struct rig_options rig_options(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* fake_engine.c: an engine whose tokens come when the test wants them.
+/* fake_engine.c: an engine whose tokens come when the test wants them, on any lane alike.
  *
  * WHY     How the server treats slow, failing and endless requests must not depend on a model's speed.
  * HOW     One thread turns every millisecond over a fixed array of requests, under one lock; each gets what its seed says. Queue
@@ -22,20 +22,37 @@
 
 enum { REQUESTS_MAX = 4096, TOKEN_FIRST = 100, TOKEN_COUNT = 20000, SLOW_TURNS = 20 };
 
-struct engine {
-    struct engine_options options;
+struct lane {
+    struct engine *engine;
+    char id[SHA256_HEX];
     struct graph *graph;
     struct manifest manifest;
     struct model model;
+    struct kernels kernels;
+    enum lane_life life;
+};
+
+struct engine_port {
+    struct engine *engine;
+    void (*on_wake)(void *user);
+    void *user;
+    struct request_queue *ready;
+    bool has_news;
+    _Atomic uint32_t alive;
+};
+
+struct engine {
+    struct engine_options options;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct request_queue *ready;
+    struct engine_port *ports[ENGINE_PORTS_MAX];
+    uint32_t n_ports;
+    struct lane *lanes[ENGINE_LANES_MAX];
     struct request *requests[REQUESTS_MAX]; /* the first n_running of them run */
     uint32_t n_requests, n_running;
     struct engine_stats stats;
     uint64_t turn;
-    bool is_stopping, is_draining, has_news;
-    _Atomic uint32_t alive;
+    bool is_stopping, is_draining;
     _Atomic uint64_t progress_ns;
 };
 
@@ -48,13 +65,14 @@ static uint64_t now_ns(void)
 
 /* ---- the thread, under the lock ---- */
 
-static void tell(struct engine *e, struct request *r, bool must_queue)
+static void tell(struct request *r, bool must_queue)
 {
     if (!must_queue)
         return;
-    bool queued = request_queue_try_push(e->ready, r);
+    struct engine_port *port = r->port;
+    bool queued = request_queue_try_push(port->ready, r);
     ASSERT(queued);
-    e->has_news = true;
+    port->has_news = true;
 }
 
 static void push_token(struct engine *e, struct request *r)
@@ -108,7 +126,7 @@ static enum finish_reason turn_request(struct engine *e, struct request *r)
     if (r->n_generated == r->max_tokens && r->sampling.seed != FAKE_NEVER)
         return FINISH_LENGTH;
     if (due > 0)
-        tell(e, r, request_announce(r));
+        tell(r, request_announce(r));
     return FINISH_NONE;
 }
 
@@ -122,7 +140,7 @@ static void end_request(struct engine *e, uint32_t i, enum finish_reason reason)
     e->n_requests--;
     e->n_running -= i < e->n_running;
     r->times.done_ns = now_ns();
-    tell(e, r, request_finish(r, reason, reason == FINISH_ERROR ? STATUS_NUMERIC : OK));
+    tell(r, request_finish(r, reason, reason == FINISH_ERROR ? STATUS_NUMERIC : OK));
 }
 
 static void fill_batch(struct engine *e)
@@ -154,6 +172,16 @@ static void turn(struct engine *e)
     atomic_store(&e->progress_ns, now_ns());
 }
 
+static void wake_ports(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->n_ports; i++) {
+        struct engine_port *port = e->ports[i];
+        if (port->has_news)
+            port->on_wake(port->user);
+        port->has_news = false;
+    }
+}
+
 static void *run(void *arg)
 {
     struct engine *e = arg;
@@ -161,12 +189,9 @@ static void *run(void *arg)
     while (!is_over) {
         pthread_mutex_lock(&e->lock);
         turn(e);
-        bool has_news = e->has_news;
-        e->has_news = false;
+        wake_ports(e);
         is_over = e->is_stopping;
         pthread_mutex_unlock(&e->lock);
-        if (has_news)
-            e->options.on_wake(e->options.user);
         usleep(1000);
     }
     return NULL;
@@ -180,18 +205,16 @@ static void on_signal(int number, siginfo_t *info, void *context)
     mem_fail_nth((uint64_t)info->si_value.sival_int);
 }
 
-enum status engine_new(const struct gguf *gguf, const struct engine_options *options,
-                       struct engine **ret_engine, struct why *ret_why)
+enum status engine_new(const struct engine_options *options, struct engine **ret_engine,
+                       struct why *ret_why)
 {
+    (void)ret_why;
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct engine *e = mem_zalloc(1, sizeof *e);
     *ret_engine = e;
     if (e == NULL)
         return STATUS_NO_MEMORY;
     e->options = *options;
-    TRY(graph_from_gguf(gguf, &e->graph, ret_why));
-    TRY(request_queue_new(2 * REQUESTS_MAX, &e->ready));
-    e->model = (struct model){.graph = e->graph, .manifest = &e->manifest};
     e->stats.blocks = e->stats.blocks_free = 1000;
     e->stats.n_groups = 1;
     e->stats.groups[0] = (struct group_stats){.heads = 1, .blocks = 1000};
@@ -212,29 +235,100 @@ void engine_free(struct engine **engine)
     pthread_mutex_unlock(&e->lock);
     pthread_join(e->thread, NULL);
     pthread_mutex_destroy(&e->lock);
-    request_queue_free(&e->ready);
-    graph_free(&e->graph);
+    for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++)
+        lane_free(&e->lanes[i]);
+    for (uint32_t i = 0; i < e->n_ports; i++) {
+        request_queue_free(&e->ports[i]->ready);
+        mem_free(e->ports[i]);
+    }
     mem_free(e);
 }
 
-const struct model *engine_model(const struct engine *e)
+enum status engine_add(struct engine *e, struct lane *lane, struct why *ret_why)
 {
-    return &e->model;
+    enum status s = STATUS_UNAVAILABLE;
+    (void)ret_why;
+    pthread_mutex_lock(&e->lock);
+    for (uint32_t i = 0; i < ENGINE_LANES_MAX && s != OK; i++) {
+        if (e->lanes[i] != NULL)
+            continue;
+        e->lanes[i] = lane;
+        s = OK;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return s;
 }
 
-uint32_t engine_context(const struct engine *e)
+void engine_remove(struct engine *e, struct lane **lane)
 {
-    return e->graph->context;
+    pthread_mutex_lock(&e->lock);
+    for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++)
+        if (e->lanes[i] == *lane)
+            e->lanes[i] = NULL;
+    pthread_mutex_unlock(&e->lock);
+    lane_free(lane);
 }
 
-uint64_t engine_pool_tokens(const struct engine *e)
-{
-    return 2 * (uint64_t)e->graph->context;
-}
-
-void engine_stats_measure(const struct engine *e, struct engine_stats *stats)
+void engine_stats_measure(struct engine *e, struct engine_stats *stats)
 {
     stats->kv_measured_bytes = stats->groups[0].kv_measured_bytes = e->stats.kv_resident_bytes;
+}
+
+void engine_drain(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->is_draining = true;
+    pthread_mutex_unlock(&e->lock);
+}
+
+uint32_t engine_active(struct engine *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->n_ports; i++)
+        n += engine_port_active(e->ports[i]);
+    return n;
+}
+
+uint64_t engine_progress_ns(const struct engine *e)
+{
+    return atomic_load(&e->progress_ns);
+}
+
+void engine_stats_copy(struct engine *e, struct engine_stats *ret_stats)
+{
+    pthread_mutex_lock(&e->lock);
+    *ret_stats = e->stats;
+    pthread_mutex_unlock(&e->lock);
+    ret_stats->steps = mem_calls();
+}
+
+/* ---- engine_port.h ---- */
+
+enum status engine_port_new(struct engine *e, void (*on_wake)(void *user), void *user,
+                            struct engine_port **ret_port, struct why *ret_why)
+{
+    (void)ret_why;
+    *ret_port = NULL;
+    if (e->n_ports == ENGINE_PORTS_MAX)
+        return STATUS_UNAVAILABLE;
+    struct engine_port *port = mem_zalloc(1, sizeof *port);
+    if (port == NULL || request_queue_new(2 * REQUESTS_MAX, &port->ready) != OK) {
+        mem_free(port);
+        return STATUS_NO_MEMORY;
+    }
+    port->engine = e;
+    port->on_wake = on_wake;
+    port->user = user;
+    pthread_mutex_lock(&e->lock);
+    e->ports[e->n_ports++] = port;
+    pthread_mutex_unlock(&e->lock);
+    *ret_port = port;
+    return OK;
+}
+
+void engine_port_free(struct engine_port **port)
+{
+    *port = NULL; /* it goes with the engine */
 }
 
 static enum status submit(struct engine *e, struct request *r, struct why *ret_why)
@@ -253,57 +347,145 @@ static enum status submit(struct engine *e, struct request *r, struct why *ret_w
     return OK;
 }
 
-enum status engine_submit(struct engine *e, struct request **request, struct why *ret_why)
+enum status engine_submit(struct engine_port *port, struct lane *lane, struct request **request,
+                          struct why *ret_why)
 {
+    struct engine *e = port->engine;
+    (*request)->port = port;
+    (*request)->lane = lane;
     pthread_mutex_lock(&e->lock);
     enum status s = submit(e, *request, ret_why);
     pthread_mutex_unlock(&e->lock);
     if (s != OK)
         return s;
-    atomic_fetch_add(&e->alive, 1);
+    atomic_fetch_add(&port->alive, 1);
     *request = NULL;
     return OK;
 }
 
-void engine_cancel(struct engine *e, struct request *request, bool is_stop)
+void engine_cancel(struct engine_port *port, struct request *request, bool is_stop)
 {
-    (void)e;
+    (void)port;
     request_ask(request, is_stop ? REQUEST_STOP : REQUEST_CANCEL);
 }
 
-struct request *engine_next_ready(struct engine *e)
+struct request *engine_next_ready(struct engine_port *port)
 {
-    struct request *r = request_queue_pop(e->ready);
+    struct request *r = request_queue_pop(port->ready);
     if (r == NULL)
         return NULL;
     request_take_news(r);
     if (request_is_done(r))
-        atomic_fetch_sub(&e->alive, 1);
+        atomic_fetch_sub(&port->alive, 1);
     return r;
 }
 
-void engine_drain(struct engine *e)
+uint32_t engine_port_active(const struct engine_port *port)
 {
-    pthread_mutex_lock(&e->lock);
-    e->is_draining = true;
-    pthread_mutex_unlock(&e->lock);
+    return atomic_load(&port->alive);
 }
 
-uint32_t engine_active(const struct engine *e)
+/* ---- lane.h ---- */
+
+enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
+                      struct engine *engine, struct lane **ret_lane, struct why *ret_why)
 {
-    return atomic_load(&e->alive);
+    struct lane *lane = mem_zalloc(1, sizeof *lane);
+    *ret_lane = NULL;
+    if (lane == NULL)
+        return STATUS_NO_MEMORY;
+    enum status s = graph_from_gguf(gguf, &lane->graph, ret_why);
+    if (s != OK) {
+        lane_free(&lane);
+        return s;
+    }
+    lane->engine = engine;
+    memcpy(lane->id, terms->id, sizeof lane->id);
+    lane->model = (struct model){.graph = lane->graph, .manifest = &lane->manifest};
+    kernels_pick(isa_available(), &lane->kernels);
+    *ret_lane = lane;
+    return OK;
 }
 
-uint64_t engine_progress_ns(const struct engine *e)
+void lane_free(struct lane **lane)
 {
-    return atomic_load(&e->progress_ns);
+    struct lane *l = *lane;
+    *lane = NULL;
+    if (l == NULL)
+        return;
+    graph_free(&l->graph);
+    mem_free(l);
 }
 
-void engine_stats_copy(const struct engine *engine, struct engine_stats *ret_stats)
+const char *lane_id(const struct lane *lane)
 {
-    struct engine *e = (struct engine *)(uintptr_t)engine; /* only the lock changes */
-    pthread_mutex_lock(&e->lock);
-    *ret_stats = e->stats;
-    pthread_mutex_unlock(&e->lock);
-    ret_stats->steps = mem_calls();
+    return lane->id;
+}
+
+const struct model *lane_model(const struct lane *lane)
+{
+    return &lane->model;
+}
+
+const struct kernels *lane_kernels(const struct lane *lane)
+{
+    return &lane->kernels;
+}
+
+const uint8_t *lane_namespace(const struct lane *lane)
+{
+    return lane->manifest.identity;
+}
+
+uint32_t lane_context(const struct lane *lane)
+{
+    return lane->graph->context;
+}
+
+uint64_t lane_pool_tokens(const struct lane *lane)
+{
+    return 2 * (uint64_t)lane->graph->context;
+}
+
+const struct cache *lane_cache(const struct lane *lane)
+{
+    (void)lane;
+    return NULL;
+}
+
+struct lane_collector *lane_evidence_collector(const struct lane *lane)
+{
+    (void)lane;
+    return NULL;
+}
+
+void lane_want(struct lane *lane, enum lane_life life)
+{
+    lane->life = life > lane->life ? life : lane->life;
+}
+
+enum lane_life lane_wanted(const struct lane *lane)
+{
+    return lane->life;
+}
+
+enum lane_life lane_reached(const struct lane *lane)
+{
+    return lane->life;
+}
+
+uint32_t lane_in_flight(const struct lane *lane)
+{
+    (void)lane;
+    return 0;
+}
+
+void lane_stats_copy(const struct lane *lane, struct engine_stats *ret_stats)
+{
+    engine_stats_copy(lane->engine, ret_stats);
+}
+
+void lane_stats_measure(struct lane *lane, struct engine_stats *stats)
+{
+    engine_stats_measure(lane->engine, stats);
 }

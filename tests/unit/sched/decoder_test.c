@@ -201,7 +201,7 @@ START_TEST(a_plan_for_other_pages_is_refused)
     char *bytes = small_model_bytes(&shape, &len);
     struct gguf *gguf;
     ck_assert_int_eq(gguf_parse(bytes, len, &gguf, NULL), OK);
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got = {0};
     uint32_t ids[3] = {1, 2, 3};

@@ -1,17 +1,15 @@
-/* engine_test.c: the engine's thread: hand-over, queues, limits, drain, with a small model. */
+/* engine_test.c: the engine's thread over one lane: hand-over, queues, limits, drain, with a small
+ * model. */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/engine.h"
 
 #include <check.h>
-#include <pthread.h>
 
 #include "config/mem.h"
-#include "sched/doorbell.h"
-#include "tests/support/engine_rig.h"
+#include "sched/request_priv.h"
+#include "tests/support/lane_rig.h"
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"
-
-#define WAIT_NS 10000000000u
 
 static char *bytes;
 static struct gguf *gguf;
@@ -31,154 +29,127 @@ static void unload(void)
     mem_free(bytes);
 }
 
-static void ring(void *user)
+static struct lane *start(struct lane_rig *rig, uint32_t queue_max, uint64_t cache_bytes)
 {
-    doorbell_ring(user);
-}
-
-static struct engine *start(struct doorbell *bell, uint32_t queue_max, uint64_t cache_bytes)
-{
-    struct engine_options o = rig_options();
-    struct engine *engine;
-    struct why why = {0};
-    ck_assert_int_eq(doorbell_init(bell), OK);
+    struct engine_options o = lane_rig_options();
+    struct lane_terms terms = lane_rig_terms();
     o.queue_max = queue_max;
     o.running_max = 2;
-    o.cache_bytes = cache_bytes;
-    o.on_wake = ring;
-    o.user = bell;
-    ck_assert_msg(engine_new(gguf, &o, &engine, &why) == OK, "%s", why.text);
-    return engine;
-}
-
-static struct request *make(uint32_t n_ids, uint32_t max_tokens)
-{
-    struct request_params params = {.ids = mem_zalloc(n_ids, sizeof *params.ids),
-                                    .n_ids = n_ids,
-                                    .max_tokens = max_tokens,
-                                    .sampling = {.top_p = 1.0f},
-                                    .logprobs = -1};
-    for (uint32_t i = 0; i < n_ids; i++)
-        params.ids[i] = i % 200;
-    struct request *request;
-    ck_assert_int_eq(request_new(&params, NULL, &request), OK);
-    return request;
-}
-
-/* Collects until n requests are done; returns the tokens that came. */
-static uint32_t collect(struct engine *engine, struct doorbell *bell, uint32_t n)
-{
-    uint32_t tokens = 0;
-    while (n > 0) {
-        doorbell_wait(bell, WAIT_NS);
-        for (struct request *r; (r = engine_next_ready(engine)) != NULL;) {
-            struct token_output output;
-            while (request_next(r, &output))
-                tokens++;
-            if (request_is_done(r)) {
-                request_free(&r);
-                n--;
-            }
-        }
-    }
-    return tokens;
+    terms.cache_bytes = cache_bytes;
+    lane_rig_init(rig, &o);
+    return lane_rig_add(rig, gguf, &terms);
 }
 
 START_TEST(requests_come_back_done)
 {
-    struct doorbell bell;
-    struct engine *engine = start(&bell, 64, 0);
-    for (int i = 0; i < 20; i++) {
-        struct request *request = make(10 + (uint32_t)i, 7);
-        ck_assert_int_eq(engine_submit(engine, &request, NULL), OK);
-        ck_assert_ptr_null(request);
-    }
-    ck_assert_uint_eq(collect(engine, &bell, 20), 140);
-    ck_assert_uint_eq(engine_active(engine), 0);
+    struct lane_rig rig;
+    struct lane *lane = start(&rig, 64, 0);
+    for (uint32_t i = 0; i < 20; i++)
+        ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(i, 10 + i, 7, NULL)), OK);
+    ck_assert_uint_eq(lane_rig_collect(&rig, 20), 140);
+    ck_assert_uint_eq(engine_active(rig.engine), 0);
     struct engine_stats stats;
-    engine_stats_copy(engine, &stats);
+    engine_stats_copy(rig.engine, &stats);
     ck_assert_uint_eq(stats.requests_finished, 20);
-    engine_free(&engine);
-    doorbell_release(&bell);
+    lane_rig_release(&rig);
 }
 END_TEST
 
 START_TEST(a_full_queue_refuses)
 {
-    struct doorbell bell;
-    struct engine *engine = start(&bell, 4, 0);
+    struct lane_rig rig;
+    struct lane *lane = start(&rig, 4, 0);
     uint32_t accepted = 0;
-    enum status status = OK;
-    while (status == OK) {
-        struct request *request = make(200, 700);
-        status = engine_submit(engine, &request, NULL);
-        accepted += status == OK;
-        request_free(&request);
-    }
+    enum status status;
+    while ((status = lane_rig_submit(&rig, lane, lane_rig_request(0, 200, 700, NULL))) == OK)
+        accepted++;
     ck_assert_int_eq(status, STATUS_QUEUE_FULL);
     ck_assert_uint_ge(accepted, 6); /* two run, four wait; more if some were done in between */
-    collect(engine, &bell, accepted);
-    engine_free(&engine);
-    doorbell_release(&bell);
+    lane_rig_collect(&rig, accepted);
+    lane_rig_release(&rig);
 }
 END_TEST
 
 START_TEST(what_cannot_fit_is_refused_with_both_numbers)
 {
-    struct doorbell bell;
-    struct engine *engine = start(&bell, 4, 1 << 17);
+    struct lane_rig rig;
+    struct lane *lane = start(&rig, 4, 1 << 17);
     struct why why = {0};
-    uint32_t context = engine_context(engine);
-    struct request *request = make(context, 1);
-    ck_assert_int_eq(engine_submit(engine, &request, &why), STATUS_CONTEXT_LENGTH);
+    uint32_t context = lane_context(lane);
+    struct request *request = lane_rig_request(0, context, 1, NULL);
+    ck_assert_int_eq(engine_submit(rig.port, lane, &request, &why), STATUS_CONTEXT_LENGTH);
     ck_assert_ptr_nonnull(strstr(why.text, "1024"));
     request_free(&request);
-    uint32_t pool = (uint32_t)engine_pool_tokens(engine);
+    uint32_t pool = (uint32_t)lane_pool_tokens(lane);
     ck_assert_uint_lt(pool, context);
-    request = make(10, pool);
-    ck_assert_int_eq(engine_submit(engine, &request, &why), STATUS_CACHE_TOO_SMALL);
-    request_free(&request);
-    request = make(10, pool - 10);
-    ck_assert_int_eq(engine_submit(engine, &request, &why), OK);
-    ck_assert_uint_eq(collect(engine, &bell, 1), pool - 10);
-    engine_free(&engine);
-    doorbell_release(&bell);
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(0, 10, pool, NULL)),
+                     STATUS_CACHE_TOO_SMALL);
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(0, 10, pool - 10, NULL)), OK);
+    ck_assert_uint_eq(lane_rig_collect(&rig, 1), pool - 10);
+    lane_rig_release(&rig);
 }
 END_TEST
 
 START_TEST(cancel_and_stop_end_a_running_request)
 {
-    struct doorbell bell;
-    struct engine *engine = start(&bell, 4, 0);
+    struct lane_rig rig;
+    struct lane *lane = start(&rig, 4, 0);
     for (int is_stop = 0; is_stop < 2; is_stop++) {
-        struct request *request = make(10, 900), *keep = request;
-        ck_assert_int_eq(engine_submit(engine, &request, NULL), OK);
-        engine_cancel(engine, keep, is_stop == 1);
-        for (bool done = false; !done;) {
-            doorbell_wait(&bell, WAIT_NS);
-            while ((request = engine_next_ready(engine)) != NULL)
-                done = request_is_done(request);
-        }
-        ck_assert_int_eq(request_finish_reason(keep), is_stop ? FINISH_STOP : FINISH_CANCELLED);
-        request_free(&keep);
+        struct lane_rig_answer answer = {0};
+        struct request *request = lane_rig_request(0, 10, 900, &answer);
+        struct request *keep = request;
+        ck_assert_int_eq(engine_submit(rig.port, lane, &request, NULL), OK);
+        engine_cancel(rig.port, keep, is_stop == 1);
+        lane_rig_collect(&rig, 1);
+        ck_assert_int_eq(answer.reason, is_stop ? FINISH_STOP : FINISH_CANCELLED);
     }
-    engine_free(&engine);
-    doorbell_release(&bell);
+    lane_rig_release(&rig);
 }
 END_TEST
 
 START_TEST(a_draining_engine_takes_nothing_more)
 {
-    struct doorbell bell;
-    struct engine *engine = start(&bell, 4, 0);
-    struct request *first = make(10, 20), *second = make(10, 20);
-    ck_assert_int_eq(engine_submit(engine, &first, NULL), OK);
-    engine_drain(engine);
-    ck_assert_int_eq(engine_submit(engine, &second, NULL), STATUS_DRAINING);
-    request_free(&second);
-    ck_assert_uint_eq(collect(engine, &bell, 1), 20);
-    engine_free(&engine);
-    doorbell_release(&bell);
+    struct lane_rig rig;
+    struct lane *lane = start(&rig, 4, 0);
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(0, 10, 20, NULL)), OK);
+    engine_drain(rig.engine);
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(0, 10, 20, NULL)),
+                     STATUS_DRAINING);
+    ck_assert_uint_eq(lane_rig_collect(&rig, 1), 20);
+    lane_rig_release(&rig);
+}
+END_TEST
+
+START_TEST(the_end_cancels_what_runs)
+{
+    struct lane_rig rig;
+    struct lane *lane = start(&rig, 4, 0);
+    struct request *request = lane_rig_request(0, 10, 900, NULL), *keep = request;
+    ck_assert_int_eq(engine_submit(rig.port, lane, &request, NULL), OK);
+    lane_rig_release(&rig);
+    keep->is_done = true; /* as its port would have seen it; the port is gone */
+    request_free(&keep);
+}
+END_TEST
+
+START_TEST(ports_are_few_and_may_be_given_back)
+{
+    struct lane_rig rig, more[ENGINE_PORTS_MAX - 1];
+    struct lane *lane = start(&rig, 4, 0);
+    struct engine_port *port;
+    struct why why = {0};
+    for (int i = 0; i < ENGINE_PORTS_MAX - 1; i++)
+        lane_rig_init_port(&more[i], rig.engine);
+    ck_assert_int_eq(engine_port_new(rig.engine, NULL, NULL, &port, &why), STATUS_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(why.text, "4 ports"));
+    for (int i = 0; i < ENGINE_PORTS_MAX - 1; i++) {
+        ck_assert_int_eq(lane_rig_submit(&more[i], lane, lane_rig_request(0, 10, 5, NULL)), OK);
+        ck_assert_uint_eq(lane_rig_collect(&more[i], 1), 5);
+        lane_rig_release(&more[i]);
+    }
+    lane_rig_init_port(&more[0], rig.engine);
+    lane_rig_release(&more[0]);
+    lane_rig_release(&rig);
 }
 END_TEST
 
@@ -193,6 +164,8 @@ int main(void)
     tcase_add_test(tc, what_cannot_fit_is_refused_with_both_numbers);
     tcase_add_test(tc, cancel_and_stop_end_a_running_request);
     tcase_add_test(tc, a_draining_engine_takes_nothing_more);
+    tcase_add_test(tc, the_end_cancels_what_runs);
+    tcase_add_test(tc, ports_are_few_and_may_be_given_back);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

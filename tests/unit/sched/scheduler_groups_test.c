@@ -46,9 +46,9 @@ static struct rig_spec greedy(const uint32_t *prompt, uint32_t n_ids, uint32_t m
                              .logprobs = -1};
 }
 
-static struct engine_options options(void)
+static struct rig_options options(void)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     o.prefill_chunk = CHUNK;
     return o;
 }
@@ -74,7 +74,7 @@ static uint64_t pinned_bytes(const struct graph_group *g, uint64_t n)
 
 START_TEST(a_request_pins_what_the_ledger_says)
 {
-    struct engine_options o = options();
+    struct rig_options o = options();
     struct rig *rig = rig_new(gguf, &o);
     const struct graph *graph = rig_parts(rig)->model->graph;
     ck_assert_uint_eq(graph->n_groups, 2);
@@ -102,7 +102,7 @@ END_TEST
 START_TEST(the_least_pool_serves_all_in_turn)
 {
     enum { N = 5 };
-    struct engine_options o = options();
+    struct rig_options o = options();
     struct rig_outcome alone[N] = {0}, got[N] = {0};
     struct rig_spec specs[N];
     for (uint32_t i = 0; i < N; i++)
@@ -139,7 +139,7 @@ END_TEST
 /* A prefix whose reader has moved far on is found again, and gives the same answer. */
 START_TEST(a_hit_behind_a_window_changes_nothing)
 {
-    struct engine_options o = options();
+    struct rig_options o = options();
     struct rig_outcome first = {0}, alone = {0}, got = {0};
     uint32_t other[400];
     memcpy(other, ids, sizeof other);
@@ -164,7 +164,7 @@ END_TEST
 
 START_TEST(a_steady_step_allocates_nothing)
 {
-    struct engine_options o = options();
+    struct rig_options o = options();
     struct rig_outcome got[2] = {0};
     struct rig_spec specs[] = {greedy(ids, 200, 200), greedy(ids + 50, 300, 200)};
     struct rig *rig = rig_new(gguf, &o);

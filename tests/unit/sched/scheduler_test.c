@@ -73,7 +73,7 @@ static void check_books(const struct engine_stats *stats)
 
 START_TEST(a_request_ends_by_its_length)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got = {0};
     struct rig_spec spec = greedy(20, 5);
@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(a_stop_token_ends_and_is_not_an_output)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig_spec spec = greedy(20, 8);
     struct rig_outcome free_run = {0}, stopped = {0}, ignoring = {0};
     struct rig *rig = rig_new(gguf, &o);
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(scoring_alone_gives_every_prompt_token)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got = {0};
     struct rig_spec spec = greedy(300, 0);
@@ -145,7 +145,7 @@ END_TEST
 
 START_TEST(an_answer_ends_where_the_context_does)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got = {0};
     uint32_t context = rig_parts(rig)->context_max;
@@ -166,7 +166,7 @@ END_TEST
  * as they should. */
 START_TEST(the_oldest_keeps_its_pages)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig_spec spec = greedy(200, 150);
     struct rig_outcome alone = {0}, got[2] = {{0}, {0}};
     struct rig *rig = rig_new(gguf, &o);
@@ -201,7 +201,7 @@ END_TEST
 
 START_TEST(a_cancelled_request_gives_its_pages_back_within_a_step)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got = {0}, other = {0};
     struct rig_spec spec = greedy(100, 100), small = greedy(10, 50);
@@ -228,7 +228,7 @@ END_TEST
  * gets alone. */
 START_TEST(a_nan_ends_its_request_alone)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     uint32_t poisoned[3] = {7, 5, 9}, clean[30];
     for (uint32_t i = 0; i < 30; i++)
@@ -265,7 +265,7 @@ END_TEST
 
 START_TEST(a_steady_step_allocates_nothing)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     struct rig *rig = rig_new(gguf, &o);
     struct rig_outcome got[3] = {{0}, {0}, {0}};
     struct rig_spec spec = greedy(100, 200);
@@ -289,17 +289,17 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-    struct engine_options o = rig_options();
+    struct rig_options o = rig_options();
     o.cache_bytes = 1 << 20;
     uint64_t n = 1;
     for (;; n++) {
-        struct engine_parts parts = {0};
+        struct rig_parts parts = {0};
         struct why why = {0};
         mem_fail_nth(n);
-        enum status s = engine_parts_init(&parts, gguf, &o, NULL, NULL, &why);
+        enum status s = rig_parts_init(&parts, gguf, &o, NULL, NULL, &why);
         bool struck = mem_failure_struck();
         mem_fail_nth(0);
-        engine_parts_release(&parts);
+        rig_parts_release(&parts);
         if (!struck) {
             ck_assert_int_eq(s, OK);
             break;

@@ -1,14 +1,14 @@
-/* engine_load.c: builds an engine's parts in order, and takes them down in reverse.
+/* lane_parts.c: builds a lane's parts in order, and takes them down in reverse.
  *
- * HOW     kernels -> workers -> model (packed by the workers) -> cache (its head touched by the workers) ->
- *         decoder -> scheduler. Each needs only those before it.
- * OWNS    All of struct engine_parts.
- * THREAD  The one that calls engine_new; the pool of workers is handed over to the engine thread
- *         for good.
+ * HOW     kernels -> model (packed by the workers, or over shared weights) -> cache (its head touched
+ *         by the workers) -> scheduler. Each needs only those before it.
+ * OWNS    All of struct lane_parts.
+ * THREAD  The loader's; from engine_add on the scheduler and the cache are the engine thread's.
  */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/engine_load.h"
+#include "sched/lane_parts.h"
 
+#include "cache/cache.h"
 #include "cache/pool_size.h"
 #include "cache/pool_split.h"
 #include "config/mem.h"
@@ -16,16 +16,20 @@
 
 enum { READY_TOKENS = 8192 };
 
-static enum status pick_kernels(const char *name, struct kernels *ret_kernels, struct why *ret_why)
+static enum status pick_kernels(const struct lane_terms *terms, struct kernels *ret_kernels,
+                                struct why *ret_why)
 {
-    if (name != NULL && name[0] != '\0')
-        return kernels_pick_named(name, ret_kernels, ret_why);
+    if (terms->kernels != NULL) {
+        *ret_kernels = *terms->kernels;
+        return OK;
+    }
+    if (terms->isa != NULL && terms->isa[0] != '\0')
+        return kernels_pick_named(terms->isa, ret_kernels, ret_why);
     kernels_pick(isa_available(), ret_kernels);
     return OK;
 }
 
-/* The namespace of a process without a registry: its identity and binding, so that restarts agree.
- * */
+/* The namespace of a process without a registry: its identity and binding, so that restarts agree. */
 static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[SHA256_BYTES])
 {
     struct sha256 *sha;
@@ -38,7 +42,16 @@ static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[
     return OK;
 }
 
-uint32_t engine_parts_ready_blocks(const struct engine_parts *p, uint32_t group)
+static enum status take_namespace(struct lane_parts *p, const struct lane_terms *terms)
+{
+    static const uint8_t none[SHA256_BYTES];
+    if (memcmp(terms->namespace_id, none, SHA256_BYTES) == 0)
+        return namespace_of(p->model->manifest, p->namespace_id);
+    memcpy(p->namespace_id, terms->namespace_id, SHA256_BYTES);
+    return OK;
+}
+
+uint32_t lane_parts_ready_blocks(const struct lane_parts *p, uint32_t group)
 {
     uint32_t total = cache_blocks_total(p->cache, group);
     uint32_t tokens = p->context_max < READY_TOKENS ? p->context_max : READY_TOKENS;
@@ -46,12 +59,16 @@ uint32_t engine_parts_ready_blocks(const struct engine_parts *p, uint32_t group)
     return context < total ? context : total;
 }
 
+struct touching {
+    const struct lane_parts *parts;
+    uint32_t n_threads;
+};
+
 static void touch_share(void *arg, uint32_t tid)
 {
-    struct engine_parts *p = arg;
-    for (uint32_t i = 0; i < cache_groups(p->cache); i++)
-        cache_touch(p->cache, i, 0, engine_parts_ready_blocks(p, i), tid,
-                    workers_count(p->workers));
+    const struct touching *t = arg;
+    for (uint32_t i = 0; i < cache_groups(t->parts->cache); i++)
+        cache_touch(t->parts->cache, i, 0, lane_parts_ready_blocks(t->parts, i), tid, t->n_threads);
 }
 
 _Static_assert((int)GRAPH_CACHE_GROUPS_MAX == (int)CACHE_GROUPS_MAX &&
@@ -72,7 +89,8 @@ static void shape_groups(const struct model *model, struct cache_shape *shape)
         };
 }
 
-static enum status make_cache(struct engine_parts *p, const struct engine_options *o,
+static enum status make_cache(struct lane_parts *p, uint64_t cache_bytes,
+                              const struct lane_limits *o, struct workers *workers,
                               struct why *ret_why)
 {
     const struct graph *g = p->model->graph;
@@ -82,7 +100,7 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
         .sequences_max = o->running_max,
     };
     shape_groups(p->model, &shape);
-    struct pool_size_limits limits = {.option_bytes = o->cache_bytes,
+    struct pool_size_limits limits = {.option_bytes = cache_bytes,
                                       .available_bytes = available_memory_bytes(),
                                       .block_bytes = pool_split_sequence_bytes(&shape, 1),
                                       .context_bytes =
@@ -90,39 +108,29 @@ static enum status make_cache(struct engine_parts *p, const struct engine_option
                                       .context = g->context};
     memcpy(shape.identity, p->model->manifest->identity, SHA256_BYTES);
     memcpy(shape.numerics, p->model->manifest->binding_hash, SHA256_BYTES);
-    TRY(namespace_of(p->model->manifest, shape.namespace_id));
+    memcpy(shape.namespace_id, p->namespace_id, SHA256_BYTES);
     TRY(pool_size(&limits, &shape.pool_bytes, ret_why));
     TRY(cache_new(&shape, &p->cache, ret_why));
-    workers_run(p->workers, touch_share, p);
+    struct touching touching = {p, workers_count(workers)};
+    workers_run(workers, touch_share, &touching);
     return OK;
 }
 
-static enum status make_pass(struct engine_parts *p, const struct engine_options *o,
-                             struct why *ret_why)
-{
-    struct pass_limits limits = {
-        .running_max = o->running_max,
-        .prefill_chunk = o->prefill_chunk,
-        .context_max = p->context_max,
-        .is_paced = true,
-    };
-    return pass_new(p->model, &p->kernels, p->workers, &limits, &p->pass, ret_why);
-}
-
-static enum status make_scheduler(struct engine_parts *p, const struct engine_options *o,
-                                  scheduler_news_fn *on_news, void *user, struct why *ret_why)
+static enum status make_scheduler(struct lane_parts *p, const struct lane_terms *terms,
+                                  const struct lane_limits *o, scheduler_news_fn *on_news,
+                                  void *user, struct why *ret_why)
 {
     struct scheduler_limits limits = {
         .running_max = o->running_max,
         .context_max = p->context_max,
-        .stop_ids = o->stop_ids,
-        .n_stop_ids = o->n_stop_ids,
+        .stop_ids = terms->stop_ids,
+        .n_stop_ids = terms->n_stop_ids,
     };
     enum status s = scheduler_new(p->model, p->cache, &limits, on_news, user, &p->scheduler);
     return s == OK ? OK : why_set(ret_why, s, "", "no memory for the scheduler");
 }
 
-static enum status join(struct engine_parts *p, struct why *ret_why)
+struct decoder_memory lane_parts_memory(const struct lane_parts *p)
 {
     struct decoder_memory pages = {0};
     for (uint32_t i = 0; i < p->model->graph->n_groups; i++) {
@@ -132,31 +140,37 @@ static enum status join(struct engine_parts *p, struct why *ret_why)
                                                         .head_stride = memory.head_stride,
                                                         .page_bytes = memory.page_bytes};
     }
-    TRY(namespace_of(p->model->manifest, pages.generation));
-    return pass_join(p->pass, p->scheduler, &pages, ret_why);
+    memcpy(pages.generation, p->namespace_id, SHA256_BYTES);
+    return pages;
 }
 
-enum status engine_parts_init(struct engine_parts *p, const struct gguf *gguf,
-                              const struct engine_options *o, scheduler_news_fn *on_news,
-                              void *user, struct why *ret_why)
+enum status lane_parts_init(struct lane_parts *p, const struct gguf *gguf,
+                            const struct lane_terms *terms, const struct lane_limits *limits,
+                            struct workers *workers, struct weights *weights,
+                            scheduler_news_fn *on_news, void *user, struct why *ret_why)
 {
     enum kv_type kv_type;
-    TRY(model_kv_type(o->cache_type, &kv_type, ret_why));
-    TRY(pick_kernels(o->isa, &p->kernels, ret_why));
-    TRY(workers_new(o->n_threads, &p->workers, ret_why));
-    TRY(model_load(gguf, kv_type, &p->kernels, p->workers, &p->model, ret_why));
+    TRY(model_kv_type(terms->cache_type, &kv_type, ret_why));
+    TRY(pick_kernels(terms, &p->kernels, ret_why));
+    if (weights != NULL)
+        TRY(model_over(gguf, kv_type, &p->kernels, weights, &p->model, ret_why));
+    else
+        TRY(model_load(gguf, kv_type, &p->kernels, workers, &p->model, ret_why));
     p->context_max = p->model->graph->context;
-    TRY(make_cache(p, o, ret_why));
-    TRY(make_pass(p, o, ret_why));
-    TRY(make_scheduler(p, o, on_news, user, ret_why));
-    return join(p, ret_why);
+    if (take_namespace(p, terms) != OK)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the cache's name");
+    TRY(make_cache(p, terms->cache_bytes, limits, workers, ret_why));
+    return make_scheduler(p, terms, limits, on_news, user, ret_why);
 }
 
-void engine_parts_release(struct engine_parts *p)
+void lane_parts_release_pool(struct lane_parts *p)
 {
-    pass_free(&p->pass);
     scheduler_free(&p->scheduler);
     cache_free(&p->cache);
+}
+
+void lane_parts_release(struct lane_parts *p)
+{
+    lane_parts_release_pool(p);
     model_free(&p->model);
-    workers_free(&p->workers);
 }

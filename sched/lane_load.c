@@ -1,0 +1,183 @@
+/* lane_load.c: from an opened file to a lane that the engine can take.
+ *
+ * WHY     A candidate is loaded while streams run: packing must not stall them, a file that is loaded
+ *         already must not be held twice, and what does not fit must be refused before it is tried.
+ * HOW     A thread of its own does it, so that the workers it makes inherit its low priority. While
+ *         the engine has lanes the file is hashed first and looked for among them; without any the
+ *         hash is taken beside the packing, on all cores.
+ * THREAD  the caller waits; the loader works
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/mem.h"
+#include "sched/available_memory.h"
+#include "sched/engine_priv.h"
+#include "sched/request_priv.h"
+
+enum { NICE_MOST = 19, THREADS_BESIDE = 2 };
+
+struct loading {
+    const struct gguf *gguf;
+    const struct lane_terms *terms;
+    struct lane *lane;
+    struct workers *workers;
+    struct weights *weights; /* shared, held for the loading; NULL: none */
+    bool is_beside;          /* others run */
+    enum status status;
+    struct why *ret_why;
+};
+
+/* The engine thread's: news go back by the port that the request came from. */
+static void on_news(void *user, struct request *request)
+{
+    (void)user;
+    struct engine_port *port = request->port;
+    bool queued = request_queue_try_push(port->ready, request);
+    ASSERT(queued);
+    port->has_news = true;
+}
+
+/* ---- what it may share, and whether it fits ---- */
+
+static enum status find_weights(struct loading *l)
+{
+    const struct lane *sharing = l->terms->sharing;
+    if (!l->is_beside && sharing == NULL)
+        return OK;
+    uint8_t sha256[SHA256_BYTES];
+    struct slice file = gguf_bytes(l->gguf);
+    if (sha256_of(file.bytes, file.len, sha256) != OK)
+        return why_set(l->ret_why, STATUS_NO_MEMORY, "", "no memory to hash the file");
+    struct weights *offered = sharing != NULL ? sharing->parts.model->weights : NULL;
+    if (offered != NULL && memcmp(offered->checkpoint_sha256, sha256, SHA256_BYTES) == 0)
+        l->weights = weights_hold(offered);
+    else
+        l->weights = engine_find_weights(l->lane->engine, sha256);
+    return OK;
+}
+
+static enum status own_weights_bytes(const struct loading *l, size_t *ret_bytes)
+{
+    struct graph *graph = NULL;
+    *ret_bytes = 0;
+    if (l->weights != NULL)
+        return OK;
+    enum status s = graph_from_gguf(l->gguf, &graph, l->ret_why);
+    if (s == OK)
+        s = weights_bytes_of(l->gguf, graph, ret_bytes, l->ret_why);
+    graph_free(&graph);
+    return s;
+}
+
+/* Beside others nothing is tried that cannot end well: the system would take memory from them. */
+static enum status check_room(const struct loading *l)
+{
+    size_t weights;
+    if (!l->is_beside)
+        return OK;
+    TRY(own_weights_bytes(l, &weights));
+    uint64_t pool = l->terms->cache_bytes, available = available_memory_bytes();
+    const double mib = 1048576.0;
+    if (weights > available || pool > available - weights)
+        return why_set(
+            l->ret_why, STATUS_NO_MEMORY, "",
+            "beside what is loaded the weights take %.1f MiB and the page pool %.1f MiB: "
+            "%.1f MiB are available",
+            (double)weights / mib, (double)pool / mib, (double)available / mib);
+    return OK;
+}
+
+/* ---- building ---- */
+
+static void name_lane(struct lane *lane, const struct lane_terms *terms)
+{
+    if (terms->id[0] != '\0')
+        memcpy(lane->id, terms->id, sizeof lane->id);
+    else
+        sha256_hex(lane->parts.model->manifest->identity, lane->id);
+    lane->id[sizeof lane->id - 1] = '\0';
+}
+
+static void settle(struct lane *lane, const struct lane_terms *terms)
+{
+    const struct cache *cache = lane->parts.cache;
+    name_lane(lane, terms);
+    uint32_t most = 0; /* groups without a window have equally many, the others fewer */
+    for (uint32_t g = 0; g < cache_groups(cache); g++) {
+        uint32_t blocks = cache_blocks_total(cache, g);
+        most = blocks > most ? blocks : most;
+    }
+    lane->pool_tokens = (uint64_t)most * CACHE_PAGE_TOKENS;
+    lane->tokens_max = cache_tokens_max(cache);
+}
+
+static enum status start_warmer(struct lane *lane, struct why *ret_why)
+{
+    uint32_t there[CACHE_GROUPS_MAX];
+    for (uint32_t g = 0; g < cache_groups(lane->parts.cache); g++)
+        there[g] = lane_parts_ready_blocks(&lane->parts, g);
+    enum status s = pool_warmer_new(lane->parts.cache, there, &lane->warmer);
+    return s == OK
+               ? OK
+               : why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
+}
+
+static enum status build(struct loading *l)
+{
+    struct lane *lane = l->lane;
+    struct engine *e = lane->engine;
+    uint32_t n = e->options.n_threads;
+    TRY(workers_new(l->is_beside && n > THREADS_BESIDE ? THREADS_BESIDE : n, &l->workers,
+                    l->ret_why));
+    TRY(find_weights(l));
+    TRY(check_room(l));
+    TRY(lane_parts_init(&lane->parts, l->gguf, l->terms, &e->limits, l->workers, l->weights,
+                        on_news, lane, l->ret_why));
+    settle(lane, l->terms);
+    TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
+    struct lane_collector_parts watched = {.model = lane->parts.model,
+                                           .decoder = pass_decoder(lane->pass->pass),
+                                           .cache = lane->parts.cache,
+                                           .kernels = &lane->parts.kernels};
+    TRY(lane_collector_new(&watched, &lane->collector, l->ret_why));
+    TRY(start_warmer(lane, l->ret_why));
+    lane_publish(lane, false);
+    return OK;
+}
+
+static void *load(void *arg)
+{
+    struct loading *l = arg;
+    l->is_beside = engine_lane_count(l->lane->engine) > 0;
+    if (l->is_beside) /* a courtesy to those who run */
+        (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_MOST);
+    l->status = build(l);
+    weights_let_go(&l->weights);
+    workers_free(&l->workers);
+    return NULL;
+}
+
+enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
+                      struct engine *engine, struct lane **ret_lane, struct why *ret_why)
+{
+    *ret_lane = NULL;
+    struct lane *lane = mem_aligned(sizeof *lane);
+    if (lane == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the lane");
+    lane->engine = engine;
+    pthread_mutex_init(&lane->pool_lock, NULL);
+    struct loading l = {.gguf = gguf, .terms = terms, .lane = lane, .ret_why = ret_why};
+    pthread_t loader;
+    if (pthread_create(&loader, NULL, load, &l) == 0)
+        pthread_join(loader, NULL);
+    else
+        l.status =
+            why_set(ret_why, STATUS_UNAVAILABLE, "", "the thread that loads could not be made");
+    if (l.status != OK)
+        lane_free(&lane);
+    *ret_lane = lane;
+    return l.status;
+}
