@@ -17,12 +17,8 @@ static void join_newcomers(struct engine *e)
 {
     for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++) {
         struct lane *lane = e->roster.lanes[i];
-        if (lane == NULL || lane->has_joined || atomic_load(&lane->is_let_go))
-            continue;
-        struct decoder_memory memory = lane_parts_memory(&lane->parts);
-        lane->join_status =
-            pass_join(lane->pass->pass, lane->parts.scheduler, &memory, &lane->join_why);
-        lane->has_joined = lane->join_status == OK;
+        if (lane != NULL && !lane->has_joined && !atomic_load(&lane->is_let_go))
+            lane_join(lane);
     }
 }
 

@@ -138,10 +138,8 @@ static enum status build(struct loading *l)
                         on_news, lane, l->ret_why));
     settle(lane, l->terms);
     TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
-    struct lane_collector_parts watched = {.model = lane->parts.model,
-                                           .decoder = pass_decoder(lane->pass->pass),
-                                           .cache = lane->parts.cache,
-                                           .kernels = &lane->parts.kernels};
+    struct lane_collector_parts watched = {
+        .model = lane->parts.model, .cache = lane->parts.cache, .kernels = &lane->parts.kernels};
     TRY(lane_collector_new(&watched, &lane->collector, l->ret_why));
     TRY(start_warmer(lane, l->ret_why));
     lane_publish(lane, false);

@@ -49,6 +49,10 @@ struct lane {
 
 /* ---- lane_run.c, engine thread ---- */
 
+/* Into its pass; join_status and join_why say how it went. */
+void lane_join(struct lane *lane);
+/* Out of it, if it is in. Also whoever frees a lane once the engine's thread has ended. */
+void lane_leave(struct lane *lane);
 /* A request's lane learns of it. */
 void lane_take(struct lane *lane, struct request *request, uint64_t now_ns);
 /* What its wanted state asks to be done between steps; true if a state was reached. */

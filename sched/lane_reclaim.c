@@ -33,8 +33,7 @@ void lane_free(struct lane **lane)
     *lane = NULL;
     if (l == NULL)
         return;
-    if (l->has_joined)
-        pass_leave(l->pass->pass, l->parts.scheduler);
+    lane_leave(l);
     lane_reclaim(l);
     lane_collector_free(&l->collector);
     lane_parts_release(&l->parts);

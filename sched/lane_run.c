@@ -15,6 +15,28 @@
 #include "sched/engine_priv.h"
 #include "sched/request_priv.h"
 
+/* ---- in and out of its pass ---- */
+
+void lane_join(struct lane *lane)
+{
+    struct pass *pass = lane->pass->pass;
+    struct decoder_memory memory = lane_parts_memory(&lane->parts);
+    lane->join_status = pass_join(pass, lane->parts.scheduler, &memory, &lane->join_why);
+    lane->has_joined = lane->join_status == OK;
+    if (lane->has_joined)
+        lane_collector_attach(lane->collector, pass_decoder(pass),
+                              pass_pool(pass, lane->parts.scheduler));
+}
+
+void lane_leave(struct lane *lane)
+{
+    if (!lane->has_joined)
+        return;
+    lane_collector_detach(lane->collector);
+    pass_leave(lane->pass->pass, lane->parts.scheduler);
+    lane->has_joined = false;
+}
+
 void lane_take(struct lane *lane, struct request *request, uint64_t now_ns)
 {
     ASSERT(lane->has_joined);
@@ -91,8 +113,7 @@ static void fence(struct lane *lane)
 
 static void let_go(struct lane *lane)
 {
-    pass_leave(lane->pass->pass, lane->parts.scheduler);
-    lane->has_joined = false;
+    lane_leave(lane);
     atomic_store(&lane->is_let_go, true);
     doorbell_ring(&lane->engine->reclaim_bell);
 }
