@@ -28,7 +28,9 @@ OUTSIDE = {
 # Private headers that a second noun of the same folder works on, because it is the other half of the same thing.
 FRIENDS = {
     "sched/registry_priv.h": ("change", "audit", "answer"),  # what else reads and writes the registry's file
-    "sched/request_priv.h": ("engine", "scheduler"),  # the engine's side of a request
+    "sched/request_priv.h": ("engine", "lane", "scheduler"),  # the engine's side of a request
+    "sched/engine_priv.h": ("lane",),  # a lane is the engine's part that comes and goes
+    "sched/lane_priv.h": ("engine",),  # and what its threads work on
     "sched/scheduler_priv.h": ("pass",),  # a step of one scheduler or several
     "kernels/weight_type_priv.h": ("packed",),  # packing is reading rows of the source format
     "kernels/bench/bench_bandwidth_priv.h": ("bench_read",),  # the probe's loops, one an instruction set
