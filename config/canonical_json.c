@@ -30,20 +30,34 @@ static void add(struct canonical_json *json, const char *text)
     text_buf_add_bytes(&json->text, text, strlen(text));
 }
 
-static void add_string(struct canonical_json *json, const char *value)
+static bool is_plain(char c)
+{
+    return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
+}
+
+static void add_escaped(struct canonical_json *json, char c)
 {
     static const char shorts[] = "\bb\tt\nn\ff\rr\"\"\\\\";
+    for (const char *s = shorts; *s != '\0'; s += 2) {
+        if (*s != c)
+            continue;
+        text_buf_add(&json->text, "\\%c", s[1]);
+        return;
+    }
+    text_buf_add(&json->text, "\\u%04x", (unsigned)(unsigned char)c);
+}
+
+static void add_string(struct canonical_json *json, const char *value)
+{
     add(json, "\"");
-    for (const char *p = value; *p != '\0'; p++) {
-        const char *found = NULL;
-        for (const char *s = shorts; *s != '\0' && found == NULL; s += 2)
-            found = *s == *p ? s : NULL;
-        if (found != NULL)
-            text_buf_add(&json->text, "\\%c", found[1]);
-        else if ((unsigned char)*p < 0x20)
-            text_buf_add(&json->text, "\\u%04x", (unsigned)*p);
-        else
-            text_buf_add_bytes(&json->text, p, 1);
+    while (*value != '\0') {
+        size_t len = 0;
+        while (value[len] != '\0' && is_plain(value[len]))
+            len++;
+        text_buf_add_bytes(&json->text, value, len);
+        value += len;
+        if (*value != '\0')
+            add_escaped(json, *value++);
     }
     add(json, "\"");
 }
@@ -60,10 +74,8 @@ static void begin_value(struct canonical_json *json, const char *key)
     if (level->has_any)
         add(json, ",");
     if (key != NULL) {
-        size_t len = strlen(key);
-        ASSERT(len <= CANONICAL_KEY_MAX);
         ASSERT(!level->has_any || strcmp(level->last_key, key) < 0);
-        memcpy(level->last_key, key, len + 1);
+        level->last_key = key;
         add_string(json, key);
         add(json, ":");
     }
@@ -122,6 +134,12 @@ void canonical_bool(struct canonical_json *json, const char *key, bool value)
 {
     begin_value(json, key);
     add(json, value ? "true" : "false");
+}
+
+void canonical_null(struct canonical_json *json, const char *key)
+{
+    begin_value(json, key);
+    add(json, "null");
 }
 
 void canonical_hash(struct canonical_json *json, const char *key, const uint8_t hash[SHA256_BYTES])

@@ -3,9 +3,9 @@
  *
  * A value that needs a fraction is written in a unit in which it is whole (ppm, ns, micro-nats), so
  * that the same record gives the same bytes and the same hash on every machine. One owner; a value,
- * no thread of its own. key is NULL inside an array and a name in ASCII inside an object; names rise
- * (asserted), because their order is the writer's business, not a sort's. Memory that cannot be had
- * shows when the text is taken. */
+ * no thread of its own. key is NULL inside an array and a name in ASCII inside an object, a loan until
+ * the object is closed; names rise (asserted), because their order is the writer's business, not a
+ * sort's. Memory that cannot be had shows when the text is taken. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_CANONICAL_JSON_H
 #define FOLDKV_CONFIG_CANONICAL_JSON_H
@@ -13,13 +13,13 @@
 #include "config/sha256.h"
 #include "config/text_buf.h"
 
-enum { CANONICAL_DEPTH_MAX = 8, CANONICAL_KEY_MAX = 63 };
+enum { CANONICAL_DEPTH_MAX = 32 };
 
 struct canonical_json {
     struct text_buf text;
     size_t depth;
     struct canonical_level {
-        char last_key[CANONICAL_KEY_MAX + 1];
+        const char *last_key;
         bool is_array, has_any;
     } levels[CANONICAL_DEPTH_MAX];
 };
@@ -36,6 +36,7 @@ void canonical_integer(struct canonical_json *json, const char *key, int64_t val
 /* UTF-8 that ends in a NUL. */
 void canonical_text(struct canonical_json *json, const char *key, const char *value);
 void canonical_bool(struct canonical_json *json, const char *key, bool value);
+void canonical_null(struct canonical_json *json, const char *key);
 void canonical_hash(struct canonical_json *json, const char *key, const uint8_t hash[SHA256_BYTES]);
 /* All levels are closed (asserted). The text is the caller's (mem_free), and the writer empty;
  * NO_MEMORY if it did not fit. ret_hash, where it is not NULL, is the SHA-256 of the text. */

@@ -2,8 +2,8 @@
  *
  * WHY     Plans, evaluation sets and receipts are read below the server, where no HTTP body is; and
  *         each must be refused in words that name what to change.
- * HOW     jansson parses; a struct document_value is its json_t under a name that does not leave
- *         this file.
+ * HOW     jansson parses; a struct document_value is its json_t under a name that stays in this
+ *         folder.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/document.h"
@@ -13,7 +13,7 @@
 
 #include "config/mem.h"
 
-enum { DEPTH_MOST = 32, SHOWN_ROOM = 72 };
+enum { SHOWN_ROOM = 72 };
 
 struct document {
     json_t *root;
@@ -40,7 +40,7 @@ static bool is_too_deep(struct slice text)
             i++;
         else if (c == '"')
             in_string = !in_string;
-        else if (!in_string && (c == '[' || c == '{') && ++depth > DEPTH_MOST)
+        else if (!in_string && (c == '[' || c == '{') && ++depth > DOCUMENT_DEPTH_MAX)
             return true;
         else if (!in_string && (c == ']' || c == '}'))
             depth--;
@@ -53,7 +53,7 @@ enum status document_parse(struct slice text, const char *name, struct document 
 {
     if (is_too_deep(text))
         return why_set(ret_why, STATUS_BAD_REQUEST, "", "%s is nested deeper than %d levels", name,
-                       DEPTH_MOST);
+                       DOCUMENT_DEPTH_MAX);
     struct document *document = mem_zalloc(1, sizeof *document);
     if (document == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to read %s", name);
@@ -76,6 +76,14 @@ void document_free(struct document **document)
         json_decref((*document)->root);
     mem_free(*document);
     *document = NULL;
+}
+
+void *document_take(struct document **document)
+{
+    json_t *root = (*document)->root;
+    mem_free(*document);
+    *document = NULL;
+    return root;
 }
 
 const struct document_value *document_root(const struct document *document)

@@ -1,7 +1,7 @@
 /* document.h: JSON that a person or another process wrote, read strictly, with refusals that name
  * the field, the value found and what is right.
  *
- * No duplicate keys, no NUL, depth at most 32, nothing behind the value. Values are loans of the document. Each
+ * No duplicate keys, no NUL, depth at most DOCUMENT_DEPTH_MAX, nothing behind the value. Values are loans of the document. Each
  * reader takes the field's full name ("steps[0].weight_bp"), which is what the refusal shows.
  * Refusals are BAD_REQUEST. Any thread; one owner. */
 // SPDX-License-Identifier: Apache-2.0
@@ -9,6 +9,8 @@
 #define FOLDKV_CONFIG_DOCUMENT_H
 
 #include "config/why.h"
+
+enum { DOCUMENT_DEPTH_MAX = 32 };
 
 struct document;
 struct document_value;
@@ -18,6 +20,8 @@ enum status document_parse(struct slice text, const char *name, struct document 
                            struct why *ret_why) MUST_USE;
 void document_free(struct document **document);
 const struct document_value *document_root(const struct document *document);
+/* The root as the library's own tree, for record.h, which owns it then; the document is gone. */
+void *document_take(struct document **document);
 
 /* NULL if the object has no such member, or value is none. */
 const struct document_value *document_find(const struct document_value *object, const char *key);

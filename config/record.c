@@ -2,19 +2,19 @@
  *
  * WHY     A receipt is known by its hash, so there must be one way to write it; and the folders that
  *         write receipts do not use the JSON library.
- * HOW     jansson with sorted keys and no spaces prints RFC 8785 as long as keys are ASCII, numbers
- *         whole and texts without control characters (which it would escape in upper case); so
- *         others are not let in. Reading back prints again and compares.
+ * HOW     document.h reads, canonical_json.h writes; what lies between is the library's tree, whose keys
+ *         are put in order as they are written. Reading back writes again and compares.
  * ALWAYS  (1) What record_print gives, record_read takes and gives the same hash.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/record.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 
+#include "config/canonical_json.h"
+#include "config/document.h"
 #include "config/mem.h"
-
-enum { PRINT_FLAGS = JSON_SORT_KEYS | JSON_COMPACT };
 
 /* Beyond it RFC 8785 has no exact numbers. */
 #define NUMBER_MAX ((int64_t)1 << 53)
@@ -32,14 +32,6 @@ void record_release(struct record *r)
     r->is_failed = false;
 }
 
-static bool is_plain(const char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return false;
-    return true;
-}
-
 /* Takes value, which may be NULL. */
 static void set(struct record *r, const char *key, json_t *value)
 {
@@ -49,9 +41,7 @@ static void set(struct record *r, const char *key, json_t *value)
 
 static json_t *text_of(const char *text)
 {
-    if (text == NULL)
-        return json_null();
-    return is_plain(text) ? json_string(text) : NULL;
+    return text != NULL ? json_string(text) : json_null();
 }
 
 static json_t *copy_of(const struct record *r)
@@ -109,23 +99,86 @@ void record_copy(const struct record *from, struct record *ret_copy)
     ret_copy->is_failed = from->is_failed || (from->json != NULL && ret_copy->json == NULL);
 }
 
-static char *print_value(const json_t *value, size_t flags)
+/* ---- writing ---- */
+
+static int by_name(const void *a, const void *b)
 {
-    size_t len = json_dumpb(value, NULL, 0, flags);
-    char *text = len > 0 ? mem_alloc(len + 1) : NULL;
-    if (text == NULL)
-        return NULL;
-    if (json_dumpb(value, text, len, flags) != len) {
-        mem_free(text);
-        return NULL;
-    }
-    text[len] = '\0';
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool write_value(struct canonical_json *out, const char *key, const json_t *value);
+
+static bool write_members(struct canonical_json *out, const char **keys, const json_t *object)
+{
+    const char *key;
+    json_t *member;
+    size_t n = 0;
+    json_object_foreach((json_t *)(uintptr_t)object, key, member) keys[n++] = key;
+    qsort(keys, n, sizeof *keys, by_name);
+    for (size_t i = 0; i < n; i++)
+        if (!write_value(out, keys[i], json_object_get(object, keys[i])))
+            return false;
+    return true;
+}
+
+static bool write_object(struct canonical_json *out, const char *key, const json_t *object)
+{
+    const char **keys = mem_alloc((json_object_size(object) + 1) * sizeof *keys);
+    if (keys == NULL)
+        return false;
+    canonical_open_object(out, key);
+    bool is_written = write_members(out, keys, object);
+    if (is_written)
+        canonical_close_object(out);
+    mem_free(keys);
+    return is_written;
+}
+
+static bool write_array(struct canonical_json *out, const char *key, const json_t *array)
+{
+    const json_t *item;
+    size_t i;
+    canonical_open_array(out, key);
+    json_array_foreach(array, i, item) if (!write_value(out, NULL, item)) return false;
+    canonical_close_array(out);
+    return true;
+}
+
+/* False without memory, or where it is nested too deep; out is then of no use but to be released. */
+static bool write_value(struct canonical_json *out, const char *key, const json_t *value)
+{
+    bool is_nest = json_is_object(value) || json_is_array(value);
+    if (is_nest && out->depth == CANONICAL_DEPTH_MAX)
+        return false;
+    if (json_is_object(value))
+        return write_object(out, key, value);
+    if (json_is_array(value))
+        return write_array(out, key, value);
+    if (json_is_string(value))
+        canonical_text(out, key, json_string_value(value));
+    else if (json_is_integer(value))
+        canonical_integer(out, key, json_integer_value(value));
+    else if (json_is_boolean(value))
+        canonical_bool(out, key, json_is_true(value));
+    else
+        canonical_null(out, key);
+    return true;
+}
+
+static char *print_value(const json_t *value)
+{
+    struct canonical_json out;
+    char *text = NULL;
+    canonical_init(&out, RECORD_BYTES_MAX);
+    if (write_value(&out, NULL, value) && canonical_take(&out, &text, NULL) != OK)
+        text = NULL;
+    canonical_release(&out);
     return text;
 }
 
 char *record_print(const struct record *r)
 {
-    return r->is_failed || r->json == NULL ? NULL : print_value(r->json, PRINT_FLAGS);
+    return r->is_failed || r->json == NULL ? NULL : print_value(r->json);
 }
 
 enum status record_hash(const struct record *r, char ret_hex[SHA256_HEX])
@@ -140,7 +193,9 @@ enum status record_hash(const struct record *r, char ret_hex[SHA256_HEX])
     return s;
 }
 
-/* Null, texts without control characters, whole numbers, flags, and lists and objects of these. */
+/* ---- reading ---- */
+
+/* What canonical_json.h writes. */
 static bool is_allowed(const json_t *value)
 {
     const char *key;
@@ -150,9 +205,6 @@ static bool is_allowed(const json_t *value)
         return false;
     if (json_is_integer(value))
         return json_integer_value(value) >= -NUMBER_MAX && json_integer_value(value) <= NUMBER_MAX;
-    if (json_is_string(value))
-        return strlen(json_string_value(value)) == json_string_length(value) &&
-               is_plain(json_string_value(value));
     json_array_foreach(value, i, member) if (!is_allowed(member)) return false;
     json_object_foreach((json_t *)(uintptr_t)value, key, member)
     {
@@ -168,15 +220,15 @@ static bool is_allowed(const json_t *value)
 enum status record_read_loose(const char *text, size_t len, struct record *ret_record,
                               struct why *ret_why)
 {
-    json_error_t error;
+    struct document *document;
     *ret_record = (struct record){0};
     if (len > RECORD_BYTES_MAX)
         return why_set(ret_why, STATUS_BAD_FILE, "", "a record of %zu bytes is over the limit",
                        len);
-    json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-    if (json == NULL)
-        return why_set(ret_why, STATUS_BAD_FILE, "", "not JSON at byte %d: %s", error.position,
-                       error.text);
+    enum status s = document_parse((struct slice){text, len}, "the record", &document, ret_why);
+    if (s != OK)
+        return s == STATUS_NO_MEMORY ? s : STATUS_BAD_FILE;
+    json_t *json = document_take(&document);
     if (!json_is_object(json) || !is_allowed(json)) {
         json_decref(json);
         return why_set(ret_why, STATUS_BAD_FILE, "",
@@ -271,7 +323,7 @@ bool record_is_shared(const struct record *a, const struct record *b, const char
 void record_show(const struct record *r, const char *key, char *ret_text, size_t room)
 {
     const json_t *value = json_object_get(r->json, key);
-    char *text = value != NULL ? print_value(value, PRINT_FLAGS | JSON_ENCODE_ANY) : NULL;
+    char *text = value != NULL ? print_value(value) : NULL;
     snprintf(ret_text, room, "%s", text != NULL ? text : "none");
     mem_free(text);
 }

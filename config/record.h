@@ -1,8 +1,8 @@
 /* record.h: a small JSON object in canonical form (RFC 8785), and its hash: what receipts, rows and
  * audit entries are made of.
  *
- * Texts are UTF-8 without control characters, numbers are whole, keys are ASCII: so that sorted keys
- * without spaces are the canonical form. A failed addition sticks and shows when the record is
+ * What may be in one is what canonical_json.h writes: texts (UTF-8 without NUL), numbers that are whole
+ * and exact, flags, null, lists and objects of these to a depth of 32; keys are ASCII. A failed addition sticks and shows when the record is
  * printed. A record that record_child or record_item gives is a loan of its parent's part: it is not
  * released, and lasts as long as the parent stays as it is. One owner, any thread. */
 // SPDX-License-Identifier: Apache-2.0
@@ -35,7 +35,8 @@ void record_add_text(struct record *r, const char *key, const char *text);
 void record_add_record(struct record *r, const char *key, const struct record *item);
 void record_copy(const struct record *from, struct record *ret_copy);
 
-/* The canonical text (mem_free); NULL if an addition failed or memory cannot be had. */
+/* The canonical text (mem_free); NULL if an addition failed, it is too deep or too long, or
+ * memory cannot be had. */
 char *record_print(const struct record *r) MUST_USE;
 /* SHA-256 of the canonical text, in hex. NO_MEMORY. */
 enum status record_hash(const struct record *r, char ret_hex[SHA256_HEX]) MUST_USE;

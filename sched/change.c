@@ -105,7 +105,7 @@ static void put_text(struct change *c, enum registry_table table, const char *ke
     char *text = record_print(body);
     if (text == NULL)
         note(c, why_set(&c->why, STATUS_BAD_REQUEST, registry_table_name(table),
-                        "a row of %s holds a control character, or no memory is left",
+                        "a row of %s has no canonical form, or no memory is left",
                         registry_table_name(table)));
     else
         note(c, registry_put(c->registry, table, key, text, &c->why));
@@ -140,7 +140,7 @@ void change_receipt(struct change *change, const struct record *receipt, char re
         return;
     if (record_hash(receipt, ret_hash) != OK) {
         note(change, why_set(&change->why, STATUS_BAD_REQUEST, "receipt",
-                             "a receipt holds a control character, or no memory is left"));
+                             "a receipt has no canonical form, or no memory is left"));
         return;
     }
     enum status s = registry_get(change->registry, REGISTRY_RECEIPTS, ret_hash, &old, &change->why);
