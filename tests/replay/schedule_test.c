@@ -4,7 +4,8 @@
  *         preempted or not.
  * HOW     Requests from a seed are first answered alone: one thread, whole prompts, no reuse. Then
  *         schedules from the seed (threads, chunk, pool, arrival, cancelled company, a pace of any
- *         temper) answer them again, and every output is compared with memcmp. A run in which
+ *         temper, one lane or several of the same weights in one pass) answer them again, and every
+ *         output is compared with memcmp. A run in which
  *         nothing was reused, copied, preempted or longer than a chunk proves nothing, and fails.
  *         FOLDKV_TEST_SEED repeats a run; FOLDKV_TEST_LONG=1 takes full counts.
  */
@@ -24,7 +25,7 @@ enum { SPECS = 24, PROMPT_MAX = 320, ANSWER_MAX = 24, STEPS_MAX = 100000 };
 
 /* What the schedules of one model went through, all together. */
 struct coverage {
-    uint64_t hits, copied, preemptions, recomputed, long_rows, schedules;
+    uint64_t hits, copied, preemptions, recomputed, long_rows, schedules, crowds;
 };
 
 struct field {
@@ -117,23 +118,32 @@ static struct rig_options draw_options(struct field *f)
     o.prefill_chunk = chunks[draw_below(f, 3)];
     o.running_max = 1 + draw_below(f, 12);
     o.cache_bytes = f->block_bytes * (f->pool_blocks_least + draw_below(f, 14));
+    o.n_lanes = draw_below(f, 2) == 0 ? 1 : 2 + draw_below(f, PASS_SCHEDULERS_MAX - 1);
+    o.lane_bytes = f->block_bytes * draw_below(f, 3);
     return o;
 }
 
-static void note(struct field *f, struct rig *rig)
+static void note_lane(struct field *f, const struct scheduler *scheduler)
 {
     struct engine_stats stats;
-    scheduler_stats(rig_parts(rig)->scheduler, &stats);
+    scheduler_stats(scheduler, &stats);
     f->coverage.hits += stats.prefix_hit_tokens;
     f->coverage.copied += stats.prefix_copied_tokens;
     f->coverage.preemptions += stats.preemptions;
     f->coverage.recomputed += stats.recomputed_tokens;
-    f->coverage.schedules++;
     ck_assert_uint_eq(stats.requests_admitted, stats.requests_finished + stats.requests_aborted +
                                                    stats.requests_failed + stats.requests_running +
                                                    stats.requests_waiting);
     ck_assert_uint_eq(stats.blocks_used, 0);
     ck_assert_uint_eq(stats.blocks, stats.blocks_free + stats.blocks_cached);
+}
+
+static void note(struct field *f, struct rig *rig)
+{
+    for (uint32_t i = 0; i < rig_parts(rig)->n_lanes; i++)
+        note_lane(f, rig_lane(rig, i)->scheduler);
+    f->coverage.crowds += rig_parts(rig)->n_lanes > 1;
+    f->coverage.schedules++;
 }
 
 enum { REQUESTS_MAX = 10, COMPANY_MAX = 3, FEW_SCHEDULES = 50, MANY_SCHEDULES = 200 };
@@ -148,16 +158,18 @@ static void run_schedule(struct field *f, uint64_t seed)
     struct request *company[COMPANY_MAX] = {0};
     uint32_t which[REQUESTS_MAX];
     uint32_t n = 2 + draw_below(f, REQUESTS_MAX - 1), submitted = 0, accompanied = 0;
-    while (submitted < n || scheduler_active(rig_parts(rig)->scheduler) > 0) {
+    while (submitted < n || pass_active(rig_parts(rig)->pass) > 0) {
         while (submitted < n && draw_below(f, 3) == 0) {
             which[submitted] = draw_below(f, SPECS);
-            rig_submit(rig, &f->specs[which[submitted]], &got[submitted]);
+            rig_submit_to(rig, draw_below(f, o.n_lanes), &f->specs[which[submitted]],
+                          &got[submitted]);
             f->coverage.long_rows += f->specs[which[submitted]].n_ids > ATTEND_CHUNK;
             submitted++;
         }
         if (accompanied < COMPANY_MAX && draw_below(f, 8) == 0) {
+            const struct rig_spec *spec = &f->specs[draw_below(f, SPECS)];
             company[accompanied] =
-                rig_submit(rig, &f->specs[draw_below(f, SPECS)], &company_got[accompanied]);
+                rig_submit_to(rig, draw_below(f, o.n_lanes), spec, &company_got[accompanied]);
             accompanied++;
         }
         for (uint32_t i = 0; i < accompanied; i++)
@@ -198,14 +210,15 @@ static void check_schedules(const struct gguf *gguf, uint32_t vocab, const char 
     const struct coverage *c = &f.coverage;
     printf("%s, %s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64
            " copied, %" PRIu64 " preemptions, %" PRIu64 " recomputed, %" PRIu64
-           " requests over several chunks\n",
+           " requests over several chunks, %" PRIu64 " with several lanes\n",
            isa, cache_type, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed,
-           c->long_rows);
+           c->long_rows, c->crowds);
     ck_assert_uint_gt(c->hits, 0);
     ck_assert_uint_gt(c->long_rows, 0);
     if (n >= FEW_SCHEDULES) { /* in fewer, as under a sanitizer, these need not happen */
         ck_assert_uint_gt(c->copied, 0);
         ck_assert_uint_gt(c->preemptions, 0);
+        ck_assert_uint_gt(c->crowds, 0);
     }
     if (n >= MANY_SCHEDULES) /* what was preempted may find all its rows still cached */
         ck_assert_uint_gt(c->recomputed, 0);

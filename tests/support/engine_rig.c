@@ -35,40 +35,68 @@ struct rig_options rig_options(void)
         .n_threads = 1, .running_max = 8, .prefill_chunk = 64, .cache_type = "f16"};
 }
 
-static enum status join(struct rig_parts *p, const struct rig_options *o, struct why *ret_why)
+static struct lane_parts *lane_of(struct rig_parts *p, uint32_t lane)
 {
-    struct pass_limits limits = {.running_max = o->running_max,
+    ck_assert_uint_lt(lane, p->n_lanes);
+    return lane == 0 ? &p->lane : &p->others[lane - 1];
+}
+
+static enum status join(struct rig_parts *p, uint32_t lane, struct why *ret_why)
+{
+    struct decoder_memory memory = lane_parts_memory(lane_of(p, lane));
+    return pass_join(p->pass, lane_of(p, lane)->scheduler, &memory, ret_why);
+}
+
+static enum status join_all(struct rig_parts *p, const struct rig_options *o, struct why *ret_why)
+{
+    uint32_t most = o->running_max * p->n_lanes;
+    struct pass_limits limits = {.running_max = o->running_all > 0 ? o->running_all : most,
                                  .prefill_chunk = o->prefill_chunk,
                                  .context_max = p->context_max,
                                  .is_paced = true};
-    struct decoder_memory memory = lane_parts_memory(&p->lane);
     TRY(pass_new(p->model, &p->lane.kernels, p->workers, &limits, &p->pass, ret_why));
-    return pass_join(p->pass, p->scheduler, &memory, ret_why);
+    for (uint32_t i = 0; i < p->n_lanes; i++)
+        TRY(join(p, i, ret_why));
+    return OK;
+}
+
+/* Each lane has a namespace of its own and the first one's weights. */
+static enum status load_lane(struct rig_parts *p, uint32_t lane, const struct gguf *gguf,
+                             const struct rig_options *o, scheduler_news_fn *news_fn, void *user,
+                             struct why *ret_why)
+{
+    struct lane_terms terms = {.cache_bytes = o->cache_bytes + lane * o->lane_bytes,
+                               .cache_type = o->cache_type,
+                               .isa = o->isa,
+                               .stop_ids = o->stop_ids,
+                               .n_stop_ids = o->n_stop_ids};
+    terms.namespace_id[0] = (uint8_t)lane;
+    struct lane_limits limits = {.running_max = o->running_max,
+                                 .prefill_chunk = o->prefill_chunk};
+    return lane_parts_init(lane_of(p, lane), gguf, &terms, &limits, p->workers,
+                           lane > 0 ? p->lane.model->weights : NULL, news_fn, user, ret_why);
 }
 
 enum status rig_parts_init(struct rig_parts *p, const struct gguf *gguf,
                            const struct rig_options *o, scheduler_news_fn *news_fn, void *user,
                            struct why *ret_why)
 {
-    struct lane_terms terms = {.cache_bytes = o->cache_bytes,
-                               .cache_type = o->cache_type,
-                               .isa = o->isa,
-                               .stop_ids = o->stop_ids,
-                               .n_stop_ids = o->n_stop_ids};
-    struct lane_limits limits = {.running_max = o->running_max, .prefill_chunk = o->prefill_chunk};
     TRY(workers_new(o->n_threads, &p->workers, ret_why));
-    TRY(lane_parts_init(&p->lane, gguf, &terms, &limits, p->workers, NULL, news_fn, user, ret_why));
+    p->n_lanes = o->n_lanes > 0 ? o->n_lanes : 1;
+    for (uint32_t i = 0; i < p->n_lanes; i++)
+        TRY(load_lane(p, i, gguf, o, news_fn, user, ret_why));
     p->model = p->lane.model;
     p->cache = p->lane.cache;
     p->scheduler = p->lane.scheduler;
     p->context_max = p->lane.context_max;
-    return join(p, o, ret_why);
+    return join_all(p, o, ret_why);
 }
 
 void rig_parts_release(struct rig_parts *p)
 {
     pass_free(&p->pass);
-    lane_parts_release(&p->lane);
+    for (uint32_t i = p->n_lanes; i-- > 0;)
+        lane_parts_release(lane_of(p, i));
     workers_free(&p->workers);
 }
 
@@ -86,7 +114,8 @@ static void drain(struct rig *rig);
 
 void rig_free(struct rig **rig)
 {
-    scheduler_cancel_all((*rig)->parts.scheduler);
+    for (uint32_t i = 0; i < (*rig)->parts.n_lanes; i++)
+        scheduler_cancel_all(rig_lane(*rig, i)->scheduler);
     drain(*rig);
     rig_parts_release(&(*rig)->parts);
     mem_free(*rig);
@@ -98,8 +127,29 @@ struct rig_parts *rig_parts(struct rig *rig)
     return &rig->parts;
 }
 
+struct lane_parts *rig_lane(struct rig *rig, uint32_t lane)
+{
+    return lane_of(&rig->parts, lane);
+}
+
+enum status rig_join(struct rig *rig, uint32_t lane, struct why *ret_why)
+{
+    return join(&rig->parts, lane, ret_why);
+}
+
+void rig_leave(struct rig *rig, uint32_t lane)
+{
+    pass_leave(rig->parts.pass, rig_lane(rig, lane)->scheduler);
+}
+
 struct request *rig_submit(struct rig *rig, const struct rig_spec *spec,
                            struct rig_outcome *outcome)
+{
+    return rig_submit_to(rig, 0, spec, outcome);
+}
+
+struct request *rig_submit_to(struct rig *rig, uint32_t lane, const struct rig_spec *spec,
+                              struct rig_outcome *outcome)
 {
     struct request_params params = {.ids = mem_alloc(spec->n_ids * sizeof *params.ids),
                                     .n_ids = spec->n_ids,
@@ -111,7 +161,7 @@ struct request *rig_submit(struct rig *rig, const struct rig_spec *spec,
     memcpy(params.ids, spec->ids, spec->n_ids * sizeof *params.ids);
     struct request *request;
     ck_assert_int_eq(request_new(&params, outcome, &request), OK);
-    scheduler_submit(rig->parts.scheduler, request, rig->now_ns);
+    scheduler_submit(rig_lane(rig, lane)->scheduler, request, rig->now_ns);
     return request;
 }
 
@@ -166,7 +216,7 @@ bool rig_step(struct rig *rig, uint64_t elapsed_ns)
 
 void rig_run(struct rig *rig, uint32_t steps_max)
 {
-    for (uint32_t i = 0; scheduler_active(rig->parts.scheduler) > 0; i++) {
+    for (uint32_t i = 0; pass_active(rig->parts.pass) > 0; i++) {
         ck_assert_msg(i < steps_max, "no end after %u steps", steps_max);
         rig_step(rig, 1000000);
     }

@@ -36,11 +36,17 @@ struct rig_options {
     const char *isa;
     const uint32_t *stop_ids;
     uint32_t n_stop_ids;
+    uint32_t n_lanes;     /* that share the weights and every step; 0: 1 */
+    uint64_t lane_bytes;  /* each lane's pool is so much larger than that of the one before */
+    uint32_t running_all; /* places in a step; 0: as many as the lanes can fill */
 };
 
-/* A lane's parts without an engine, in a pass of their own. The named ones are what tests look at. */
+/* Lanes' parts without an engine, in a pass of their own. The named ones are what tests look at: the
+ * first lane's. */
 struct rig_parts {
     struct lane_parts lane;
+    struct lane_parts others[PASS_SCHEDULERS_MAX - 1];
+    uint32_t n_lanes;
     struct workers *workers;
     struct pass *pass;
     struct model *model;
@@ -61,9 +67,15 @@ void rig_parts_release(struct rig_parts *parts);
 struct rig *rig_new(const struct gguf *gguf, const struct rig_options *options);
 void rig_free(struct rig **rig);
 struct rig_parts *rig_parts(struct rig *rig);
-/* Submits; outcome (zeroed) fills as steps go by, and must outlive the request. */
+/* A lane, and whether it takes part in steps. */
+struct lane_parts *rig_lane(struct rig *rig, uint32_t lane);
+enum status rig_join(struct rig *rig, uint32_t lane, struct why *ret_why) MUST_USE;
+void rig_leave(struct rig *rig, uint32_t lane);
+/* Submits to the first lane; outcome (zeroed) fills as steps go by, and must outlive the request. */
 struct request *rig_submit(struct rig *rig, const struct rig_spec *spec,
                            struct rig_outcome *outcome);
+struct request *rig_submit_to(struct rig *rig, uint32_t lane, const struct rig_spec *spec,
+                              struct rig_outcome *outcome);
 /* One step at simulated time; tells the scheduler that it took elapsed_ns. False if there was
  * nothing to do. */
 bool rig_step(struct rig *rig, uint64_t elapsed_ns);
