@@ -88,6 +88,27 @@ class Page(unittest.TestCase):
         self.assertEqual(set(operations("inference")), routes)
 
 
+    def test_3_admin_paths_are_the_calls(self):
+        rows = re.findall(r'^ADMIN\(\w+, "(\w+)", "([^"]+)", (\w+), (\w+),', source("sched/admin_call.def"), re.M)
+        found = operations("admin")
+        self.assertGreater(len(rows), 10)
+        self.assertEqual(set(found), {(method, path) for method, path, _, _ in rows})
+        kinds = {"NONE": set(), "MATCH": {"IdempotencyKey", "Epoch", "DryRun"}, "ANY": {"IdempotencyKey", "EpochOrAny", "DryRun"}}
+        for method, path, role, epoch in rows:
+            with self.subTest(path, method=method):
+                operation = found[method, path]
+                named = {p["$ref"].rsplit("/", 1)[1] for p in operation.get("parameters", [])}
+                self.assertEqual(operation["x-foldkv-role"], role.lower())
+                self.assertEqual(named - {"Id", "After", "Limit"}, kinds[epoch])
+                self.assertEqual("requestBody" in operation, epoch != "NONE")
+
+    def test_4_states_and_gates_are_those_of_the_tables(self):
+        schemas = PAGE["components"]["schemas"]
+        self.assertEqual(schemas["RolloutState"]["enum"], re.findall(r"^STATE\(\w+, (\w+),", source("sched/rollout.def"), re.M))
+        self.assertEqual(schemas["GenerationState"]["enum"], re.findall(r'^STATE\(\w+, "(\w+)",', source("sched/generation.def"), re.M))
+        self.assertEqual(schemas["Gate"]["properties"]["gate"]["enum"], re.findall(r"^GATE\(\w+, (\w+),", source("sched/gate.def"), re.M))
+
+
 class Answers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
