@@ -69,7 +69,7 @@ static enum status own_weights_bytes(const struct loading *l, size_t *ret_bytes)
     if (s == OK)
         s = weights_bytes_of(l->gguf, graph, ret_bytes, l->ret_why);
     graph_free(&graph);
-    return s;
+    return s == STATUS_NO_MEMORY ? why_set(l->ret_why, s, "", "no memory to look at the file") : s;
 }
 
 /* Beside others nothing is tried that cannot end well: the system would take memory from them. */

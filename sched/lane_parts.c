@@ -110,7 +110,10 @@ static enum status make_cache(struct lane_parts *p, uint64_t cache_bytes,
     memcpy(shape.numerics, p->model->manifest->binding_hash, SHA256_BYTES);
     memcpy(shape.namespace_id, p->namespace_id, SHA256_BYTES);
     TRY(pool_size(&limits, &shape.pool_bytes, ret_why));
-    TRY(cache_new(&shape, &p->cache, ret_why));
+    enum status s = cache_new(&shape, &p->cache, ret_why);
+    if (s == STATUS_NO_MEMORY)
+        why_set(ret_why, s, "", "no memory for a page pool of %zu bytes", shape.pool_bytes);
+    TRY(s);
     struct touching touching = {p, workers_count(workers)};
     workers_run(workers, touch_share, &touching);
     return OK;
