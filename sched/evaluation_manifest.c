@@ -182,8 +182,8 @@ enum status evaluation_manifest_write(const struct evaluation_manifest *manifest
     return OK;
 }
 
-static enum status read_subject(const struct document_value *root, struct evaluation_subject *ret_subject,
-                              struct why *ret_why)
+static enum status read_subject(const struct document_value *root,
+                                struct evaluation_subject *ret_subject, struct why *ret_why)
 {
     const struct document_value *side = document_find(root, "candidate");
     TRY(document_object(root, "the manifest", ret_why));
@@ -197,11 +197,12 @@ static enum status read_subject(const struct document_value *root, struct evalua
     TRY(document_hash(document_find(side, "kernel_plan_sha256"), "candidate.kernel_plan_sha256",
                       ret_subject->kernel_plan, ret_why));
     gate_thresholds_defaults(&ret_subject->thresholds);
-    return gate_thresholds_read(&ret_subject->thresholds, document_find(root, "thresholds"), ret_why);
+    return gate_thresholds_read(&ret_subject->thresholds, document_find(root, "thresholds"),
+                                ret_why);
 }
 
 enum status evaluation_subject_read(struct slice manifest, struct evaluation_subject *ret_subject,
-                                  struct why *ret_why)
+                                    struct why *ret_why)
 {
     struct document *document = NULL;
     enum status s = document_parse(manifest, "the manifest", &document, ret_why);

@@ -55,6 +55,6 @@ struct evaluation_subject {
 };
 /* From the text of a manifest. BAD_FILE names what is missing; NO_MEMORY. */
 enum status evaluation_subject_read(struct slice manifest, struct evaluation_subject *ret_subject,
-                                  struct why *ret_why) MUST_USE;
+                                    struct why *ret_why) MUST_USE;
 
 #endif

@@ -29,8 +29,9 @@ static enum status text_of(struct registry *r, const char *hash, char **ret_text
     TRY(registry_get(r, REGISTRY_RECEIPTS, hash, &receipt, ret_why));
     *ret_text = record_print(&receipt);
     record_release(&receipt);
-    return *ret_text != NULL ? OK
-                             : why_set(ret_why, STATUS_NO_MEMORY, "receipt", "no memory for a receipt");
+    return *ret_text != NULL
+               ? OK
+               : why_set(ret_why, STATUS_NO_MEMORY, "receipt", "no memory for a receipt");
 }
 
 /* What does not follow from a receipt is a disagreement, whoever found it. */
@@ -54,8 +55,8 @@ static enum status check_hash(const struct record *generation, const char *key,
                    own != NULL ? own : "none");
 }
 
-static enum status check_subject(const struct record *generation, const struct evaluation_subject *subject,
-                               struct why *ret_why)
+static enum status check_subject(const struct record *generation,
+                                 const struct evaluation_subject *subject, struct why *ret_why)
 {
     TRY(check_hash(generation, "checkpoint", subject->checkpoint, ret_why));
     TRY(check_hash(generation, "identity", subject->identity, ret_why));
@@ -85,8 +86,8 @@ static enum status check_result(const char *manifest_hash, const char *text,
     struct evaluation_result *result = mem_zalloc(1, sizeof *result);
     if (result == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "evaluation", "no memory for an evaluation");
-    enum status s = as_disagreement(evaluation_receipt_read(
-        (struct slice){text, strlen(text)}, thresholds, result, ret_why));
+    enum status s = as_disagreement(
+        evaluation_receipt_read((struct slice){text, strlen(text)}, thresholds, result, ret_why));
     sha256_hex(result->manifest, hex);
     if (s == OK && strcmp(hex, manifest_hash) != 0)
         s = disagree(ret_why, "evaluation", "the evaluation was run under another manifest");

@@ -128,8 +128,7 @@ static enum status decide(struct registry *r, const struct change_terms *terms,
     TRY(change_begin(r, terms, what, &change, ret_why));
     if (plan != NULL)
         change_receipt(change, plan, hash);
-    enum status s =
-        release_rollout_put(r, change, ro, event, terms->note, ret_decision, ret_why);
+    enum status s = release_rollout_put(r, change, ro, event, terms->note, ret_decision, ret_why);
     if (s == OK)
         s = put_effects(r, change, has_served, ro, ret_decision, ret_why);
     return settle(&change, s, ret_why);

@@ -21,7 +21,8 @@ struct release_rollout {
     char candidate[SHA256_HEX], baseline[SHA256_HEX];
     char plan_hash[SHA256_HEX];
     char decision[SHA256_HEX]; /* the receipt of the last decision */
-    char note[ROLLOUT_NOTE_ROOM]; /* what was said of the last decision: by who made it, or the gate's figures; "" */
+    char note
+        [ROLLOUT_NOTE_ROOM]; /* what was said of the last decision: by who made it, or the gate's figures; "" */
     size_t n_decisions;
     int64_t started_us;
     struct rollout now;
@@ -47,7 +48,8 @@ enum status release_rollout_apply(struct registry *registry, const struct change
  * previous one (a rollout that only awaits its approval is rejected before). Of a rollback that is blocked it
  * tries the pin again. ret_key: the rollout that is rolled back. ILLEGAL_MOVE if there is nothing to go back to. */
 enum status release_rollout_roll_back(struct registry *registry, const struct change_terms *terms,
-                                      char ret_key[REGISTRY_KEY_ROOM], struct why *ret_why) MUST_USE;
+                                      char ret_key[REGISTRY_KEY_ROOM],
+                                      struct why *ret_why) MUST_USE;
 
 /* NOT_FOUND. */
 enum status release_rollout_read(struct registry *registry, const char *key,

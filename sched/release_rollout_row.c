@@ -71,9 +71,8 @@ enum status release_rollout_parse(struct registry *registry, const char *key,
     take(row, "plan", ro->plan_hash, sizeof ro->plan_hash);
     take(row, "note", ro->note, sizeof ro->note);
     ro->n_decisions = record_list_count(row, "decisions");
-    const char *last = ro->n_decisions > 0
-                           ? record_item_text(row, "decisions", ro->n_decisions - 1)
-                           : NULL;
+    const char *last =
+        ro->n_decisions > 0 ? record_item_text(row, "decisions", ro->n_decisions - 1) : NULL;
     snprintf(ro->decision, sizeof ro->decision, "%s", last != NULL ? last : "");
     (void)record_number(row, "started_us", &ro->started_us);
     TRY(read_plan(registry, ro->plan_hash, &ro->plan, ret_why));
@@ -111,10 +110,9 @@ static enum status see(void *user, const char *key, const struct record *body, s
     enum rollout_state state = rollout_state_find(record_text(&now, "state"));
     const char *candidate = record_text(body, "candidate");
     (void)ret_why;
-    bool fits = search->promoted != NULL
-                    ? state == ROLLOUT_PROMOTED && candidate != NULL &&
-                          strcmp(candidate, search->promoted) == 0
-                    : state != ROLLOUT_STATE_COUNT && !rollout_is_over(state);
+    bool fits = search->promoted != NULL ? state == ROLLOUT_PROMOTED && candidate != NULL &&
+                                               strcmp(candidate, search->promoted) == 0
+                                         : state != ROLLOUT_STATE_COUNT && !rollout_is_over(state);
     if (fits)
         snprintf(search->key, sizeof search->key, "%s", key);
     return OK;
@@ -176,13 +174,13 @@ static enum status row_of(struct registry *r, const struct release_rollout *ro,
 
 static enum status keep_receipt(struct change *change, const struct release_rollout *before,
                                 const struct rollout_event *event, const struct rollout *next,
-                                const struct rollout_decision *decision,
-                                char ret_hash[SHA256_HEX], struct why *ret_why)
+                                const struct rollout_decision *decision, char ret_hash[SHA256_HEX],
+                                struct why *ret_why)
 {
     char *text;
     struct record receipt = {0};
-    enum status s = rollout_receipt_write(&before->now, &before->plan, event, next, decision,
-                                          &text, NULL);
+    enum status s =
+        rollout_receipt_write(&before->now, &before->plan, event, next, decision, &text, NULL);
     if (s != OK)
         return why_set(ret_why, s, "receipt", "no memory for a decision's receipt");
     s = record_read(text, strlen(text), &receipt, ret_why);

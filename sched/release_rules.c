@@ -153,9 +153,9 @@ static enum status check_rollout(struct registry *r, const struct row *row, stru
     bool needs = ro.now.state == ROLLOUT_ROLLING_BACK || ro.now.state == ROLLOUT_BLOCKED ||
                  ro.now.state == ROLLOUT_PROMOTING;
     if (needs != (strcmp(open.rollout, row->key) == 0))
-        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state", "rollout %s is %s, and its journal %s",
-                       row->key, rollout_state_name(ro.now.state),
-                       needs ? "is not open" : "is open");
+        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state",
+                       "rollout %s is %s, and its journal %s", row->key,
+                       rollout_state_name(ro.now.state), needs ? "is not open" : "is open");
     return OK;
 }
 
@@ -331,7 +331,8 @@ static enum status check_whole(struct registry *r, const struct release_move *mo
                        open.n_rollbacks > 0 ? "rollback" : "promotion");
     if (open.n_rollbacks == 1 && record_has(move->after, "routes/route") &&
         strncmp(move->what, "rollback.", 9) != 0)
-        return why_set(ret_why, STATUS_TRANSITION_IN_PROGRESS, "journal", "a rollback is in progress");
+        return why_set(ret_why, STATUS_TRANSITION_IN_PROGRESS, "journal",
+                       "a rollback is in progress");
     TRY(check_carried_out(r, &open, ret_why));
     enum status s = registry_get(r, REGISTRY_ROUTES, "route", &route, ret_why);
     if (s == STATUS_NOT_FOUND)

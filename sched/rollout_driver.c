@@ -206,8 +206,7 @@ static enum status decide(struct rollout_driver *d, struct registry *r,
     bool is_back = is_foreseen && ret_decision->action == ACTION_ROLL_BACK && !terms->is_dry_run;
     if (is_back)
         bar(d, ro->candidate, true);
-    enum status s =
-        release_rollout_apply(r, terms, ro->key, &event, ret_decision, ret_why);
+    enum status s = release_rollout_apply(r, terms, ro->key, &event, ret_decision, ret_why);
     if (is_back && is_undecided(s))
         bar(d, ro->candidate, false);
     TRY(s);

@@ -300,8 +300,7 @@ static enum status add_evaluation(struct registry *r, const char *id, struct why
     char hash[SHA256_HEX];
     TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
     rig_evaluation(&row, true, &manifest, &evaluation);
-    enum status s =
-        release_receipt(r, &terms, id, "evaluation_manifest", &manifest, hash, ret_why);
+    enum status s = release_receipt(r, &terms, id, "evaluation_manifest", &manifest, hash, ret_why);
     if (s == OK)
         s = release_receipt(r, &terms, id, "evaluation", &evaluation, hash, ret_why);
     record_release(&row);

@@ -135,7 +135,8 @@ static const struct tamper {
      "is not as the audit left it", false},
     {"UPDATE routes SET body = json_set(body, '$.weight_bp', 100)",
      "routes/route is not as the audit left it", false},
-    {"UPDATE receipts SET body = replace(body, '\"worst_ppb\":10000000', '\"worst_ppb\":500') WHERE "
+    {"UPDATE receipts SET body = replace(body, '\"worst_ppb\":10000000', '\"worst_ppb\":500') "
+     "WHERE "
      "body LIKE '%\"worst_ppb\":10000000%'",
      "it was altered", false},
     {"DELETE FROM receipts WHERE body LIKE '%RETAIN%'", "there is no receipts/", false},

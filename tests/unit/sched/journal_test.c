@@ -162,8 +162,7 @@ START_TEST(what_was_promoted_is_rolled_back_to_the_previous_one)
     ck_assert_str_eq(world.stable, first);
     text_of(REGISTRY_GENERATIONS, first, "state", "stable");
     text_of(REGISTRY_GENERATIONS, second, "state", "rolled_back");
-    ck_assert_int_eq(rig_roll_back(registry, "again", &why),
-                     STATUS_ILLEGAL_MOVE);
+    ck_assert_int_eq(rig_roll_back(registry, "again", &why), STATUS_ILLEGAL_MOVE);
     /* The same content again: the same id, another namespace, and the old one stays fenced. */
     char again[SHA256_HEX];
     struct record row;
@@ -199,8 +198,7 @@ START_TEST(a_rollback_preempts_a_promotion_and_nothing_preempts_it)
         ck_ok(rig_tick(registry, RIG_PASS, &why));
     ck_ok(rig_command(registry, EVENT_ABORT, "second thoughts", &why));
     text_of(REGISTRY_JOURNALS, "000000000001", "state", "preempted");
-    ck_assert_int_eq(rig_roll_back(registry, "again", &why),
-                     STATUS_TRANSITION_IN_PROGRESS);
+    ck_assert_int_eq(rig_roll_back(registry, "again", &why), STATUS_TRANSITION_IN_PROGRESS);
     ck_assert_int_eq(rig_command(registry, EVENT_PAUSE, "wait", &why),
                      STATUS_TRANSITION_IN_PROGRESS);
     ck_assert_int_eq(rig_command(registry, EVENT_ABORT, "again", &why),
@@ -302,9 +300,8 @@ START_TEST(only_the_last_promotion_is_rolled_back)
     ck_ok(world_settle(&world, &why));
     ck_ok(rig_publish(registry, "third", NULL, NULL, third, &why));
     promote(third);
-    ck_assert_int_eq(
-        release_rollout_apply(registry, &terms, rollout, &event, &decision, &why),
-        STATUS_ILLEGAL_MOVE);
+    ck_assert_int_eq(release_rollout_apply(registry, &terms, rollout, &event, &decision, &why),
+                     STATUS_ILLEGAL_MOVE);
     stands(rollout, ROLLOUT_PROMOTED);
 }
 END_TEST

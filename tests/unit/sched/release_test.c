@@ -261,7 +261,8 @@ START_TEST(no_writer_gets_past_the_rules)
     ck_assert_int_eq(rig_roll_back(registry, "by hand", &why), OK);
     row_of(REGISTRY_ROUTES, RELEASE_ROUTE, &row);
     record_set_number(&row, "weight_bp", 500);
-    ck_assert_int_eq(put("rollout.step", REGISTRY_ROUTES, RELEASE_ROUTE, &row), STATUS_TRANSITION_IN_PROGRESS);
+    ck_assert_int_eq(put("rollout.step", REGISTRY_ROUTES, RELEASE_ROUTE, &row),
+                     STATUS_TRANSITION_IN_PROGRESS);
     row_of(REGISTRY_ROUTES, RELEASE_ROUTE, &row);
     record_set_text(&row, "barred", NULL);
     ck_assert_int_eq(put("rollback.step", REGISTRY_ROUTES, RELEASE_ROUTE, &row),

@@ -255,9 +255,8 @@ START_TEST(a_refused_abort_bars_nobody)
     ck_assert_int_eq(n_bars, 0);
     terms.is_dry_run = false;
     terms.epoch_expected = 99;
-    ck_assert_int_eq(
-        rollout_driver_command(driver, registry, &terms, rollout, EVENT_ABORT, &why),
-        STATUS_EPOCH_MISMATCH);
+    ck_assert_int_eq(rollout_driver_command(driver, registry, &terms, rollout, EVENT_ABORT, &why),
+                     STATUS_EPOCH_MISMATCH);
     ck_assert_int_eq(n_bars, 0);
     stands(ROLLOUT_STEP, 0);
 }
