@@ -351,8 +351,9 @@ static enum status say_rollout(void *user, const char *key, const struct record 
 {
     int64_t step = 0;
     (void)why, (void)key;
-    (void)record_number(body, "step", &step);
-    say("%s rollout %s %" PRId64, (const char *)user, record_text(body, "state"), step);
+    const struct record now = record_child(body, "now");
+    (void)record_number(&now, "step", &step);
+    say("%s rollout %s %" PRId64, (const char *)user, record_text(&now, "state"), step);
     return OK;
 }
 

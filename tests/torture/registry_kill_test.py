@@ -36,8 +36,8 @@ BEGINS = {"create": [], "publish": ["found"], "promote": ["found", "publish"], "
           "sidelines": ["found", "publish", "promote", "third"]}
 KILLS_MIN = {"create": 20, "publish": 90, "promote": 70, "rollback": 70, "recover": 40, "back": 50, "sidelines": 60}
 GENERATIONS = {"registered", "loading", "ready", "evaluated", "warmed", "canary", "stable", "previous", "rolled_back"}
-ROLLOUTS = {"awaiting_approval 0", "step 1", "step 2", "step 3", "awaiting_approval 3", "promoting 3", "promoted 3",
-            "rolling_back 2", "rolled_back 2", "paused 1", "blocked 1", "aborted 0"}
+ROLLOUTS = {"awaiting_approval 0", "step 0", "step 1", "step 2", "awaiting_approval 2", "promoting 2", "promoted 2",
+            "rolling_back 1", "rolled_back 1", "rolling_back 2", "rolled_back 2", "paused 0", "blocked 0", "rejected 0"}
 JOURNALS = {f"rollback {k}" for k in range(1, 8)} | {f"promotion {k}" for k in range(5)}
 
 
