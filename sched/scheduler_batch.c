@@ -61,8 +61,9 @@ static void copy_head(struct scheduler *s, const struct cache_move *move)
                           move->n_tokens);
 }
 
-/* Opens r's sequence if pages for all its tokens and the next can be had. */
-static bool try_open(struct scheduler *s, struct request *r)
+/* Opens r's sequence. CACHE_FULL: pages for all its tokens and the next cannot be had now. FENCED, DRAINING: nor
+ * ever. */
+static enum status try_open(struct scheduler *s, struct request *r)
 {
     uint32_t lacking[CACHE_GROUPS_MAX];
     struct cache_move move;
@@ -70,20 +71,22 @@ static bool try_open(struct scheduler *s, struct request *r)
     if (status == STATUS_CACHE_FULL &&
         s->n_running == 0) /* a copied head and its source do not fit together */
         status = open_sequence(s, r, false, &move);
+    if (status == STATUS_FENCED || status == STATUS_DRAINING)
+        return status;
     if (status != OK) {
         for (uint32_t g = 0; g < CACHE_GROUPS_MAX; g++)
             lacking[g] = 1;
         note_lacking(s, lacking);
-        return false;
+        return STATUS_CACHE_FULL;
     }
     if (is_lacking(s, r, lacking) && s->n_running > 0) {
         sequence_close(&r->sequence, true);
         note_lacking(s, lacking);
-        return false;
+        return STATUS_CACHE_FULL;
     }
     copy_head(s, &move);
     sequence_moved(r->sequence);
-    return true;
+    return OK;
 }
 
 /* Whether every group has what the last try lacked. */
@@ -112,14 +115,18 @@ void scheduler_admit(struct scheduler *s)
         struct request *r = s->waiting_head;
         if (s->n_running > 0 && !is_worth_a_try(s))
             return;
-        if (!try_open(s, r))
+        enum status status = try_open(s, r);
+        if (status == STATUS_CACHE_FULL)
             return;
         s->waiting_head = r->next;
         if (s->waiting_head == NULL)
             s->waiting_tail = NULL;
         r->next = NULL;
         scheduler_count_waiting(s, r, -1);
-        start_running(s, r);
+        if (status == OK)
+            start_running(s, r);
+        else
+            scheduler_end(s, r, FINISH_ERROR, status);
     }
 }
 
