@@ -6,7 +6,7 @@
  *         when a share of the step time has been saved up that the last one took; books are walked when so
  *         much time has gone by that the walk is a share of it. The engine thread counts in a copy of its own
  *         and publishes it under a lock that is held for as long as copying takes.
- * ALWAYS  (1) The oracle takes at most a SHARE of the lane's step time, but for one row.    ask_row
+ * ALWAYS  (1) The oracle takes at most its share of the lane's step time, but for one row.    ask_row
  *         (2) The ledger's figure is made from the graph, never from the cache's books.
  *                                                                              take_snapshot
  * OWNS    Its figures and scratch; all parts are loans.
@@ -25,8 +25,9 @@
 #include "sched/kernel_use.h"
 #include "sched/oracle_audit.h"
 
-/* One part in SHARE of the time; steps between counted ones; least time between snapshots. */
-enum { SHARE = 400, COUNTED_STEP = 16, SNAPSHOT_NS = 50000000 };
+/* One part in so many of the lane's step time for the oracle, of all time for snapshots; steps between counted
+ * ones; least time between snapshots. */
+enum { ORACLE_SHARE = 200, SNAPSHOT_SHARE = 1000, COUNTED_STEP = 16, SNAPSHOT_NS = 50000000 };
 
 struct lane_collector {
     struct lane_collector_parts parts;
@@ -116,14 +117,22 @@ void lane_collector_detach(struct lane_collector *c)
 
 /* ---- the oracle ---- */
 
+/* What this thread has run for: a row that was interrupted has not cost more. */
+static uint64_t thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void on_row(void *user, const struct decoder_row *row)
 {
     struct lane_collector *c = user;
-    uint64_t start = clock_now_ns();
+    uint64_t start = thread_ns();
     double difference;
     if (oracle_audit_row(c->audit, row, &difference))
         lane_evidence_add_sample(&c->evidence, difference);
-    uint64_t took = clock_now_ns() - start;
+    uint64_t took = thread_ns() - start;
     c->evidence.audit_ns += took;
     c->saved_ns -= (int64_t)took;
     c->row_ns = took > c->row_ns ? took : c->row_ns - (c->row_ns - took) / 16;
@@ -134,7 +143,7 @@ static void on_row(void *user, const struct decoder_row *row)
 static void ask_row(struct lane_collector *c, uint64_t step_ns)
 {
     int64_t most = 2 * (int64_t)c->row_ns;
-    c->saved_ns += (int64_t)(step_ns / SHARE);
+    c->saved_ns += (int64_t)(step_ns / ORACLE_SHARE);
     if (c->saved_ns > most && c->row_ns > 0) /* nothing is saved up for a burst */
         c->saved_ns = most;
     if (c->is_asked || c->saved_ns < (int64_t)c->row_ns)
@@ -171,7 +180,7 @@ static void take_snapshot(struct lane_collector *c)
     }
     lane_evidence_add_snapshot(&c->evidence, expected, resident,
                                cache_unreachable_blocks(c->parts.cache, c->scratch));
-    uint64_t end = clock_now_ns(), rest = (end - start) * SHARE;
+    uint64_t end = clock_now_ns(), rest = (end - start) * SNAPSHOT_SHARE;
     c->snapshot_due_ns = end + (rest > SNAPSHOT_NS ? rest : SNAPSHOT_NS);
 }
 

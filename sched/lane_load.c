@@ -139,7 +139,7 @@ static enum status build(struct loading *l)
     settle(lane, l->terms);
     TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
     struct lane_collector_parts watched = {
-        .model = lane->parts.model, .cache = lane->parts.cache, .kernels = &lane->parts.kernels};
+        .model = lane->parts.model, .cache = lane->parts.cache, .kernels = &lane->pass->kernels};
     TRY(lane_collector_new(&watched, &lane->collector, l->ret_why));
     TRY(start_warmer(lane, l->ret_why));
     lane_publish(lane, false);

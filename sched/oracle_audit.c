@@ -15,8 +15,9 @@
 #include "config/mem.h"
 #include "kernels/oracle/attention_oracle.h"
 
-/* Tokens times heads of one sample: the scalar kernels take some 200 ns for each. */
-enum { SAMPLE_TOKENS = 4096 };
+/* Tokens times heads of one sample: the scalar kernels take some 200 ns for each. Many small samples see more
+ * than a few large ones. */
+enum { SAMPLE_TOKENS = 256 };
 
 struct oracle_audit {
     const struct graph *graph;

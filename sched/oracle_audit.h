@@ -21,7 +21,7 @@ void oracle_audit_free(struct oracle_audit **audit);
 size_t oracle_audit_bytes(const struct oracle_audit *audit);
 
 /* Largest difference of the row's attended values from the oracle's / the oracle's largest value, over
- * as many query heads as about a millisecond has room for, at least one; other ones each time. NaN if either has a NaN
+ * as many query heads as some 256 tokens have room for, at least one; other ones each time. NaN if either has a NaN
  * or an inf. False if the row was not looked at. Allocates nothing. */
 bool oracle_audit_row(struct oracle_audit *audit, const struct decoder_row *row,
                       double *ret_difference) MUST_USE;
