@@ -90,8 +90,10 @@ static bool run_pass(struct engine *e, struct shared_pass *shared)
     pass_observe(shared->pass, step_ns);
     for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++) {
         struct lane *lane = lane_at(e, i);
-        if (lane != NULL && lane->pass == shared)
-            lane_note_step(lane, step_ns);
+        if (lane == NULL || lane->pass != shared)
+            continue;
+        lane->cycle_noted = e->cycle;
+        lane_note_step(lane, step_ns);
     }
     wake_ports(e);
     charge_others(e, shared, clock_now_ns() - start);
@@ -111,15 +113,15 @@ static bool run_passes(struct engine *e)
     return worked;
 }
 
+/* Those that no step has told of. is_busy: others had one. */
 static void publish_lanes(struct engine *e, bool is_busy)
 {
     for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++) {
         struct lane *lane = lane_at(e, i);
-        if (lane == NULL)
+        if (lane == NULL || lane->cycle_noted == e->cycle)
             continue;
         lane_publish(lane, is_busy);
-        if (!is_busy)
-            lane_collector_idle(lane->collector);
+        lane_collector_idle(lane->collector);
     }
     wake_ports(e);
     atomic_store(&e->progress_ns, clock_now_ns());
@@ -127,6 +129,7 @@ static void publish_lanes(struct engine *e, bool is_busy)
 
 static void end_all(struct engine *e)
 {
+    e->cycle++;
     take_submitted(e, clock_now_ns());
     for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++)
         if (lane_at(e, i) != NULL)

@@ -30,9 +30,10 @@ struct lane {
     struct shared_pass *pass; /* it has a seat there from lane_load to the reclaimer */
     struct pool_warmer *warmer;
     struct lane_collector *collector;
-    uint64_t n_taken;   /* requests out of the ports' queues */
-    uint64_t step_rows; /* as the last step left them */
-    uint64_t others_ns; /* steps of passes that it was not in */
+    uint64_t n_taken;     /* requests out of the ports' queues */
+    uint64_t step_rows;   /* as the last step left them */
+    uint64_t cycle_noted; /* the engine's, in which its pass had a step */
+    uint64_t others_ns;   /* steps of passes that it was not in */
     bool has_joined;
     bool is_reclaimed; /* under the engine's lock */
     enum status join_status;

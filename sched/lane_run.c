@@ -77,6 +77,8 @@ void lane_note_step(struct lane *lane, uint64_t step_ns)
     publish(lane, &stats, true);
     if (stats.step_rows != lane->step_rows)
         lane_collector_turn(lane->collector, step_ns);
+    else
+        lane_collector_idle(lane->collector);
     lane->step_rows = stats.step_rows;
 }
 
