@@ -107,7 +107,7 @@ static struct connection *connection_make(struct connection_set *set)
         return NULL;
     c->magic = CONNECTION_MAGIC;
     c->set = set;
-    http_parse_init(&c->parse, set->service->options.server_body_bytes_max);
+    http_parse_init(&c->parse, set->terms.body_bytes_max);
     byte_buffer_init(&c->pending, CONNECTION_PENDING_BYTES + CONNECTION_READ_BYTES);
     byte_buffer_init(&c->out, CONNECTION_OUT_MAX);
     byte_buffer_init(&c->in_flight, CONNECTION_OUT_MAX);

@@ -20,6 +20,7 @@ struct router;
 struct connection_terms {
     const struct router *router;
     uint32_t count_max;
+    uint64_t body_bytes_max;
     const char *count_text; /* what a client hears that is one too many */
 };
 

@@ -82,7 +82,7 @@ void connection_uncount_body(struct connection *c)
 static bool count_body(struct connection *c)
 {
     struct why why = {0};
-    uint64_t most = CONNECTION_BODIES_MAX * c->set->service->options.server_body_bytes_max;
+    uint64_t most = CONNECTION_BODIES_MAX * c->set->terms.body_bytes_max;
     if (c->parse.body.room <= c->body_counted)
         return true;
     c->set->body_bytes += c->parse.body.room - c->body_counted;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "config/mem.h"
+#include "server/admin.h"
 #include "server/completion.h"
 #include "server/door.h"
 #include "server/log.h"
@@ -30,8 +31,9 @@
 
 enum {
     SWEEP_MS = 100,
-    FORCE_MS = 5000,         /* after a cancel, the time to tell the clients */
-    DESCRIPTORS_BESIDE = 128 /* files, epoll, pipes, and clients that are being turned away */
+    FORCE_MS = 5000, /* after a cancel, the time to tell the clients */
+    DESCRIPTORS_BESIDE =
+        256 /* files, the admin side's clients, epoll, pipes, and clients that are being turned away */
 };
 
 enum door_name { DOOR_INFERENCE, DOOR_ADMIN, DOOR_COUNT };
@@ -125,6 +127,7 @@ static void enter(struct loop *loop, enum phase phase)
         log_event(LOG_LEVEL_INFO, "cancelling", "%u requests",
                   engine_active(loop->service->engine));
         completion_cancel_all(loop->service);
+        admin_cancel_all(loop->service->admin);
         start_timer(&loop->stage, on_stage, FORCE_MS, FORCE_MS);
     } else {
         each_set(loop, connection_set_close);
@@ -333,10 +336,29 @@ enum status loop_bind(struct loop *loop, const char *address, struct why *ret_wh
         .field = "server.listen",
         .connections = {.router = &router_inference,
                         .count_max = loop->service->options.server_connections_max,
+                        .body_bytes_max = loop->service->options.server_body_bytes_max,
                         .count_text = "too many connections (server.connections_max)"},
         .on_client = on_client,
         .user = loop};
     return door_bind(&loop->doors[DOOR_INFERENCE], loop->service, address, &terms, ret_why);
+}
+
+enum status loop_bind_admin(struct loop *loop, const char *address, struct why *ret_why)
+{
+    struct door_terms terms = {.field = "admin.listen",
+                               .mask = 0177,
+                               .connections = {.router = &router_admin,
+                                               .count_max = ADMIN_CONNECTIONS_MAX,
+                                               .body_bytes_max = ADMIN_BODY_BYTES_MAX,
+                                               .count_text = "too many admin connections"},
+                               .on_client = on_client,
+                               .user = loop};
+    return door_bind(&loop->doors[DOOR_ADMIN], loop->service, address, &terms, ret_why);
+}
+
+const char *loop_admin_url(const struct loop *loop)
+{
+    return loop->doors[DOOR_ADMIN].is_open ? loop->doors[DOOR_ADMIN].url : NULL;
 }
 
 enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why)

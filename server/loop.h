@@ -14,6 +14,10 @@ void loop_free(struct loop **loop);
 /* HOST:PORT, [IPV6]:PORT or unix:PATH; HOST is a number or "localhost". Takes the address without listening. BAD_OPTION, or IO if the
  * address is taken. */
 enum status loop_bind(struct loop *loop, const char *address, struct why *ret_why) MUST_USE;
+/* The same for the admin API, whose calls go to service->admin. A Unix socket is its owner's alone. */
+enum status loop_bind_admin(struct loop *loop, const char *address, struct why *ret_why) MUST_USE;
+/* Where the admin API is; NULL if it was not bound. As long as the loop. */
+const char *loop_admin_url(const struct loop *loop);
 /* Clients may connect; service->engine and tokenizer must be there. *ret_url, valid as long as the loop, is http://HOST:PORT or unix:PATH. */
 enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why) MUST_USE;
 /* The engine's on_wake; user is the loop. Any thread, from loop_new to loop_free. */

@@ -10,7 +10,7 @@
 #include "server/log.h"
 #include "server/retry_after.h"
 
-enum { HEAD_BYTES = 1024 };
+enum { HEAD_BYTES = 1024, ALLOW_BYTES = 96, DETAIL_BYTES_MAX = 1 << 20 };
 
 static const char *http_date(void)
 {
@@ -32,11 +32,17 @@ static const char *reason(int http_status)
         const char *text;
     } reasons[] = {
         {HTTP_STATUS_OK, "OK"},
+        {HTTP_STATUS_CREATED, "Created"},
+        {HTTP_STATUS_ACCEPTED, "Accepted"},
         {HTTP_STATUS_BAD_REQUEST, "Bad Request"},
+        {HTTP_STATUS_UNAUTHORIZED, "Unauthorized"},
+        {HTTP_STATUS_FORBIDDEN, "Forbidden"},
         {HTTP_STATUS_NOT_FOUND, "Not Found"},
         {HTTP_STATUS_METHOD_NOT_ALLOWED, "Method Not Allowed"},
         {HTTP_STATUS_REQUEST_TIMEOUT, "Request Timeout"},
         {HTTP_STATUS_CONFLICT, "Conflict"},
+        {HTTP_STATUS_PRECONDITION_FAILED, "Precondition Failed"},
+        {HTTP_STATUS_PRECONDITION_REQUIRED, "Precondition Required"},
         {HTTP_STATUS_PAYLOAD_TOO_LARGE, "Content Too Large"},
         {HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type"},
         {HTTP_STATUS_EXPECTATION_FAILED, "Expectation Failed"},
@@ -107,12 +113,19 @@ static void finish(struct connection *c, int http_status, const void *body, size
     connection_end(c);
 }
 
-void response_whole(struct connection *c, int http_status, const char *content_type,
-                    const void *body, size_t len)
+void response_headed(struct connection *c, int http_status, const char *content_type,
+                     const char *headers, const void *body, size_t len)
 {
     connection_begin(c, http_status);
     write_head(c, http_status, content_type);
+    write_text(c, headers);
     finish(c, http_status, body, len);
+}
+
+void response_whole(struct connection *c, int http_status, const char *content_type,
+                    const void *body, size_t len)
+{
+    response_headed(c, http_status, content_type, "", body, len);
 }
 
 void response_json(struct connection *c, const char *json, size_t len)
@@ -120,13 +133,10 @@ void response_json(struct connection *c, const char *json, size_t len)
     response_whole(c, HTTP_STATUS_OK, "application/json", json, len);
 }
 
-void response_error(struct connection *c, enum status status, const struct why *why)
+/* What a status asks for beside its body. */
+static void write_error_headers(struct connection *c, enum status status)
 {
-    char json[ERROR_REPLY_BYTES], header[64];
-    size_t len = error_reply(status, why, json);
-    int http_status = status_http(status);
-    connection_begin(c, http_status);
-    write_head(c, http_status, "application/json");
+    char header[ALLOW_BYTES];
     if (status_is_retryable(status)) {
         snprintf(header, sizeof header, "Retry-After: %u\r\n",
                  retry_after_s(connection_service(c)));
@@ -136,7 +146,35 @@ void response_error(struct connection *c, enum status status, const struct why *
         snprintf(header, sizeof header, "Allow: %s\r\n", connection_allowed(c));
         write_text(c, header);
     }
-    finish(c, http_status, json, len);
+    if (status == STATUS_UNAUTHENTICATED)
+        write_text(c, "WWW-Authenticate: Bearer\r\n");
+}
+
+void response_error_detailed(struct connection *c, enum status status, const struct why *why,
+                             const char *headers, const char *detail)
+{
+    char json[ERROR_REPLY_BYTES];
+    size_t len = error_reply(status, why, json);
+    struct byte_buffer body;
+    byte_buffer_init(&body, DETAIL_BYTES_MAX);
+    if (detail != NULL) { /* before the two braces that end the error */
+        byte_buffer_append(&body, json, len - 2);
+        byte_buffer_text(&body, ",\"detail\":");
+        byte_buffer_text(&body, detail);
+        byte_buffer_text(&body, "}}");
+    }
+    bool has_detail = body.len > len && !body.failed;
+    connection_begin(c, status_http(status));
+    write_head(c, status_http(status), "application/json");
+    write_error_headers(c, status);
+    write_text(c, headers);
+    finish(c, status_http(status), has_detail ? body.bytes : json, has_detail ? body.len : len);
+    byte_buffer_release(&body);
+}
+
+void response_error(struct connection *c, enum status status, const struct why *why)
+{
+    response_error_detailed(c, status, why, "", NULL);
 }
 
 void response_stream_begin(struct connection *c, const char *content_type)

@@ -10,6 +10,7 @@
 #include "server/server_stats.h"
 #include "server/tokenizer.h"
 
+struct admin;
 struct completion;
 
 struct service {
@@ -27,6 +28,7 @@ struct service {
     uint64_t next_seed;  /* of requests that bring none */
     bool is_ready;       /* what /readyz says */
     bool is_closing;     /* no connection is kept after its answer */
+    struct admin *admin; /* NULL: there is no admin listener */
     struct completion *completions; /* those that live, a list of completion.c's */
 };
 
