@@ -48,7 +48,7 @@ static void job_link(struct admin_job *job)
 static size_t print_next(const struct admin_call *call, char *ret_text, size_t room)
 {
     int64_t n = 0;
-    for (const char *line = call->text; (line = strchr(line, '\n')) != NULL; line++)
+    for (const char *line = call->text; line != NULL && (line = strchr(line, '\n')) != NULL; line++)
         n++;
     if (n < call->limit)
         return 0;
@@ -76,6 +76,7 @@ static void reply(struct connection *c, const struct admin_call *call)
     static const int codes[] = {[ADMIN_RESULT_OK] = HTTP_STATUS_OK,
                                 [ADMIN_RESULT_CREATED] = HTTP_STATUS_CREATED,
                                 [ADMIN_RESULT_ACCEPTED] = HTTP_STATUS_ACCEPTED};
+    const char *text = call->text != NULL ? call->text : "{}";
     char headers[HEADERS_BYTES];
     print_headers(call, headers);
     if (call->status != OK)
@@ -83,7 +84,7 @@ static void reply(struct connection *c, const struct admin_call *call)
     else
         response_headed(c, codes[call->result],
                         call->op == ADMIN_AUDIT_LIST ? "application/jsonl" : "application/json",
-                        headers, call->text, strlen(call->text));
+                        headers, text, strlen(text));
 }
 
 static void on_done(void *user, struct admin_call *call)
@@ -91,7 +92,6 @@ static void on_done(void *user, struct admin_call *call)
     struct admin_job *job = user;
     struct connection *c = job->connection;
     ASSERT(job->magic == ADMIN_JOB_MAGIC && call == &job->call);
-    ASSERT(call->status != OK || call->text != NULL);
     if (admin_route(call->op)->epoch != ADMIN_EPOCH_NONE)
         log_event(LOG_LEVEL_INFO, "admin", "%s %s%s by %s: %s", admin_route(call->op)->key,
                   call->subject, call->is_dry_run ? " (dry run)" : "", call->who,

@@ -38,7 +38,7 @@ static struct {
 } host;
 
 /* The loop has no engine here; a Retry-After asks how long its queue is. */
-void engine_stats_copy(const struct engine *engine, struct engine_stats *ret_stats)
+void engine_stats_copy(struct engine *engine, struct engine_stats *ret_stats)
 {
     (void)engine;
     *ret_stats = (struct engine_stats){0};
