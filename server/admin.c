@@ -2,6 +2,7 @@
  *
  * WHY     Nothing of the admin API may be had at the inference port, nor at an address without a lock: a Unix socket is its owner's
  *         alone, TCP needs keys.
+ * HOW     The keys' file is looked at whenever somebody shows a key, so that a key that was taken out opens nothing any more.
  * THREAD  loop
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -10,6 +11,7 @@
 #include "config/mem.h"
 #include "server/admin_priv.h"
 #include "server/listen_address.h"
+#include "server/log.h"
 #include "server/response.h"
 
 enum status admin_address(const struct service *service, const char *state_dir,
@@ -52,12 +54,40 @@ enum status admin_new(const char *keys_path, struct admin_side side, struct admi
     if (*ret_admin == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the admin side");
     (*ret_admin)->side = side;
-    enum status s = OK;
-    if (keys_path != NULL)
-        s = admin_keys_read(keys_path, &(*ret_admin)->keys, ret_why);
+    if (keys_path == NULL)
+        return OK;
+    snprintf((*ret_admin)->keys_path, sizeof(*ret_admin)->keys_path, "%s", keys_path);
+    (void)stat(keys_path, &(*ret_admin)->keys_file); /* a failure shows in the next call */
+    enum status s = admin_keys_read(keys_path, &(*ret_admin)->keys, ret_why);
     if (s != OK)
         admin_free(ret_admin);
     return s;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+void admin_follow_keys(struct admin *admin)
+{
+    struct stat file = {0};
+    struct admin_keys *keys = NULL;
+    struct why why = {0};
+    if (admin->keys_path[0] == '\0')
+        return;
+    (void)stat(admin->keys_path, &file); /* a file that is gone is another one, too */
+    if (is_same_file(&file, &admin->keys_file))
+        return;
+    admin->keys_file = file;
+    if (admin_keys_read(admin->keys_path, &keys, &why) != OK) {
+        log_event(LOG_LEVEL_WARN, "admin_keys", "%s; the keys from before hold", why.text);
+        return;
+    }
+    admin_keys_free(&admin->keys);
+    admin->keys = keys;
+    log_event(LOG_LEVEL_INFO, "admin_keys", "read again");
 }
 
 void admin_free(struct admin **admin)

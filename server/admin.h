@@ -24,7 +24,7 @@ struct admin_side {
     enum status (*ask)(void *user, struct admin_call *call);
 };
 
-/* keys_path NULL: there are none. Failures as admin_keys_read. */
+/* keys_path NULL: there are none. A file that is changed later is read again. Failures as admin_keys_read. */
 enum status admin_new(const char *keys_path, struct admin_side side, struct admin **ret_admin,
                       struct why *ret_why) MUST_USE;
 /* After the release side's end, which answers every open call. Takes NULL. */

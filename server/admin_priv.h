@@ -3,6 +3,8 @@
 #ifndef FOLDKV_SERVER_ADMIN_PRIV_H
 #define FOLDKV_SERVER_ADMIN_PRIV_H
 
+#include <sys/stat.h>
+
 #include "server/admin.h"
 #include "server/admin_keys.h"
 
@@ -19,7 +21,9 @@ struct admin_job {
 
 struct admin {
     struct admin_side side;
-    struct admin_keys *keys; /* NULL: only a Unix socket's peers are anybody */
+    struct admin_keys *keys;            /* NULL: only a Unix socket's peers are anybody */
+    char keys_path[ADMIN_ADDRESS_ROOM]; /* "": there are none */
+    struct stat keys_file;              /* as it was when it was last looked at */
     struct admin_job *first;
 };
 
@@ -28,6 +32,8 @@ struct admin_caller {
     enum admin_role role; /* the most it may */
 };
 
+/* Reads the keys' file again if it is another than before; if it is a bad one, the old keys hold. */
+void admin_follow_keys(struct admin *admin);
 /* Who is at the other end. UNAUTHENTICATED. */
 enum status admin_caller_find(const struct connection *c, struct admin_caller *ret_caller,
                               struct why *ret_why) MUST_USE;

@@ -16,15 +16,17 @@ static enum status find_key(const struct connection *c, struct admin_caller *ret
                             struct why *ret_why)
 {
     static const char scheme[] = "Bearer ";
-    const struct admin_keys *keys = connection_service(c)->admin->keys;
+    struct admin *admin = connection_service(c)->admin;
     const struct http_head *head = connection_head(c);
     const char *text = head->authorization.text;
     bool is_bearer = head->authorization.has && !head->authorization.is_long &&
                      strncasecmp(text, scheme, strlen(scheme)) == 0;
     const char *key = is_bearer ? text + strlen(scheme) + strspn(text + strlen(scheme), " ") : "";
     const char *name = NULL;
-    if (keys != NULL && key[0] != '\0' &&
-        admin_keys_find(keys, key, strlen(key), &name, &ret_caller->role)) {
+    if (key[0] != '\0')
+        admin_follow_keys(admin);
+    if (admin->keys != NULL && key[0] != '\0' &&
+        admin_keys_find(admin->keys, key, strlen(key), &name, &ret_caller->role)) {
         snprintf(ret_caller->who, sizeof ret_caller->who, "%s", name);
         return OK;
     }

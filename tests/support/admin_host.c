@@ -7,6 +7,7 @@
 #include "tests/support/admin_host.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ static struct {
     struct door door;
     pthread_t thread;
     int port;
+    char keys_path[64];
     pthread_mutex_t lock; /* of what follows */
     struct admin_call *waiting[WAITING_MAX];
     uint32_t n_waiting, n_asked, n_connections;
@@ -131,20 +133,26 @@ static void *run(void *arg)
     return arg;
 }
 
+void admin_host_set_keys(const char *keys)
+{
+    char made[96];
+    snprintf(made, sizeof made, "%s.new", host.keys_path);
+    int fd = open(made, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, keys, strlen(keys)), (ssize_t)strlen(keys));
+    close(fd);
+    ck_assert_int_eq(rename(made, host.keys_path), 0);
+}
+
 static void read_keys(const char *text)
 {
-    char path[] = "/tmp/foldkv-host-keys-XXXXXX";
     struct why why = {0};
-    int fd = text != NULL ? mkstemp(path) : -1;
+    snprintf(host.keys_path, sizeof host.keys_path, "/tmp/foldkv-host-keys-%d", (int)getpid());
     if (text != NULL)
-        ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    enum status s = admin_new(text != NULL ? path : NULL, (struct admin_side){.ask = ask},
+        admin_host_set_keys(text);
+    enum status s = admin_new(text != NULL ? host.keys_path : NULL, (struct admin_side){.ask = ask},
                               &host.service.admin, &why);
     ck_assert_msg(s == OK, "%s", why.text);
-    if (text != NULL) {
-        close(fd);
-        unlink(path);
-    }
 }
 
 static void open_door(bool is_unix)
@@ -196,6 +204,7 @@ void admin_host_stop(void)
     ck_assert_int_eq(uv_loop_close(&host.uv), 0);
     door_free(&host.door);
     admin_free(&host.service.admin);
+    (void)unlink(host.keys_path);
 }
 
 void admin_host_reply(const struct admin_reply *reply)

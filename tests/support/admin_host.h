@@ -20,6 +20,8 @@ struct admin_reply {
 
 /* keys NULL: on a Unix socket; else on TCP with these lines as admin.keys. */
 void admin_host_start(const char *keys);
+/* Writes the keys' file anew. */
+void admin_host_set_keys(const char *keys);
 /* Ends it: every call must have been answered, every connection closes. */
 void admin_host_stop(void);
 void admin_host_reply(const struct admin_reply *reply);

@@ -331,6 +331,26 @@ START_TEST(roles_allow_what_the_table_says)
 }
 END_TEST
 
+START_TEST(keys_follow_their_file)
+{
+    char authorization[] = "Authorization: Bearer " KEY_VIEW "\r\n";
+    const struct admin_route *row = admin_route(ADMIN_GENERATION_LIST);
+    struct reply r = ask_row(row, authorization);
+    ck_assert_int_eq(r.status, 200);
+    reply_release(&r);
+    admin_host_set_keys("nonsense\n"); /* the old ones hold */
+    r = ask_row(row, authorization);
+    ck_assert_int_eq(r.status, 200);
+    reply_release(&r);
+    admin_host_set_keys(KEY_APPROVE " approve alice\n");
+    r = ask_row(row, authorization);
+    require_error(&r, 401, "invalid_api_key");
+    r = ask_row(row, "Authorization: Bearer " KEY_APPROVE "\r\n");
+    ck_assert_int_eq(r.status, 200);
+    reply_release(&r);
+}
+END_TEST
+
 /* ---- calls that take time ---- */
 
 static struct peer *begin_publish(const char *key)
@@ -498,6 +518,7 @@ int main(void)
     tcase_add_test(local, one_connection_serves_many);
     tcase_add_test(remote, nobody_is_served);
     tcase_add_test(remote, roles_allow_what_the_table_says);
+    tcase_add_test(remote, keys_follow_their_file);
     tcase_add_loop_test(pure, listens_where_it_is_locked, 0, (int)ARRAY_LEN(places));
     suite_add_tcase(suite, local);
     suite_add_tcase(suite, remote);
