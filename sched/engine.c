@@ -79,10 +79,31 @@ static void charge_others(struct engine *e, const struct shared_pass *shared, ui
     }
 }
 
+static bool is_first_of_its_pass(const struct engine *e, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (lane_at(e, k) != NULL && lane_at(e, k)->pass == lane_at(e, i)->pass)
+            return false;
+    return true;
+}
+
+/* Tells a pass whose streams its prompts would hold up. */
+static void settle_company(const struct engine *e, struct shared_pass *shared)
+{
+    struct pace_company company = {0};
+    for (uint32_t i = 0; i < ENGINE_LANES_MAX; i++) {
+        const struct lane *lane = lane_at(e, i);
+        if (lane != NULL && lane->pass != shared && is_first_of_its_pass(e, i))
+            pass_add_company(lane->pass->pass, &company);
+    }
+    pass_set_company(shared->pass, &company);
+}
+
 static bool run_pass(struct engine *e, struct shared_pass *shared)
 {
     uint64_t start = clock_now_ns();
     shared->cycle = e->cycle;
+    settle_company(e, shared);
     if (!pass_step(shared->pass, start))
         return false;
     pass_deliver(shared->pass, clock_now_ns());

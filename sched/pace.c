@@ -7,7 +7,9 @@
  *         follows what steps with both kinds of rows took beyond that, divided by their units.
  *         Means move by an eighth an observation: a disturbed step is forgotten within a few; by less
  *         where few prompt rows say little of a unit. While prompts keep coming no step is without
- *         them, so now and then one is made so.
+ *         them, so now and then one is made so. Passes that take turns hold up each other's streams:
+ *         what may be added is measured by the decode steps of all, and dealt evenly to those that
+ *         have prompts.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/pace.h"
@@ -43,12 +45,13 @@ static void follow(double *mean, double value, double weight)
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
 {
     bool is_mixed = step.decode_rows > 0 && step.prefill_rows > 0;
+    bool is_watched = step.prefill_rows > 0 && step.decode_rows == 0 && step.is_in_company;
     pace->mixed_steps = is_mixed ? pace->mixed_steps + 1 : 0;
     if (step.prefill_rows == 0 && step.decode_rows > 0)
         follow(&pace->decode_ns, (double)elapsed_ns, PACE_WEIGHT);
     if (!is_mixed && step.prefill_rows >= PACE_ROWS_ALONE)
         follow(&pace->alone_ns, (double)elapsed_ns / step.prefill_units, PACE_WEIGHT);
-    if (!is_mixed || pace->decode_ns == 0.0)
+    if (!is_watched && (!is_mixed || pace->decode_ns == 0.0))
         return;
     double left = (double)elapsed_ns - pace->decode_ns;
     double sure =
@@ -56,17 +59,21 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
     follow(&pace->unit_ns, (left > 0.0 ? left : 0.0) / step.prefill_units, PACE_WEIGHT * sure);
 }
 
-double pace_budget_units(const struct pace *pace, uint32_t decode_rows)
+double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
+                         const struct pace_company *company)
 {
-    if (decode_rows == 0)
+    if (decode_rows == 0 && company->decode_ns == 0.0 && !company->is_unknown)
         return INFINITY;
-    if (pace->decode_ns == 0.0 || pace->mixed_steps >= PACE_MIXED_MAX)
+    if (company->is_unknown)
+        return 0.0;
+    if (decode_rows > 0 && (pace->decode_ns == 0.0 || pace->mixed_steps >= PACE_MIXED_MAX))
         return 0.0;
     /* A row among a few costs no less than one among hundreds, whatever a lucky step says. */
     double unit_ns = pace->unit_ns > pace->alone_ns ? pace->unit_ns : pace->alone_ns;
     if (unit_ns == 0.0)
         return PACE_ROWS_LEARN;
-    return (PACE_STRETCH - 1.0) * pace->decode_ns / unit_ns;
+    double decode_ns = (decode_rows > 0 ? pace->decode_ns : 0.0) + company->decode_ns;
+    return (PACE_STRETCH - 1.0) * decode_ns / (1 + company->n_prompting) / unit_ns;
 }
 
 uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max)

@@ -23,6 +23,14 @@ struct pace_step {
     uint32_t decode_rows;
     uint32_t prefill_rows;
     double prefill_units;
+    bool is_in_company; /* streams of other passes waited for it */
+};
+
+/* What other passes do between two steps of this one. */
+struct pace_company {
+    double decode_ns;     /* the steps of those that decode, without prompt rows */
+    bool is_unknown;      /* one of them has seen no such step yet */
+    uint32_t n_prompting; /* that have prompt rows to compute */
 };
 
 void pace_init(struct pace *pace, double doubling_tokens);
@@ -30,10 +38,11 @@ void pace_init(struct pace *pace, double doubling_tokens);
 double pace_row_units(const struct pace *pace, uint32_t position);
 /* Learns from a finished step. */
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns);
-/* Units of prompt rows for the next step: as many as keep it under PACE_STRETCH times a step of
- * decode rows alone. 0: leave prompts out of this one, to see what such a step takes. INFINITY if
- * nothing decodes. */
-double pace_budget_units(const struct pace *pace, uint32_t decode_rows);
+/* Units of prompt rows for the next step: as many as keep it, with the steps of the company, under
+ * PACE_STRETCH times what their decode rows alone would take. 0: leave prompts out of this one, to
+ * see what such a step takes. INFINITY if nothing decodes. */
+double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
+                         const struct pace_company *company);
 /* Rows from position on, 1..rows_max, that fit into units (one always does). */
 uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max);
 

@@ -206,13 +206,35 @@ static void order_by_age(struct pass *p)
     }
 }
 
+static uint32_t decoding(const struct pass *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_schedulers; i++)
+        n += scheduler_decoding(p->schedulers[i]);
+    return n;
+}
+
+void pass_add_company(const struct pass *p, struct pace_company *company)
+{
+    bool has_prompts = false;
+    for (uint32_t i = 0; i < p->n_schedulers; i++)
+        has_prompts |= scheduler_oldest_prompt_ns(p->schedulers[i]) != UINT64_MAX;
+    company->n_prompting += has_prompts;
+    if (decoding(p) == 0)
+        return;
+    company->is_unknown |= p->pace.decode_ns == 0.0;
+    company->decode_ns += p->pace.decode_ns;
+}
+
+void pass_set_company(struct pass *p, const struct pace_company *company)
+{
+    p->company = *company;
+}
+
 static struct prompt_room prompt_room(const struct pass *p)
 {
-    uint32_t decoding = 0;
-    for (uint32_t i = 0; i < p->n_schedulers; i++)
-        decoding += scheduler_decoding(p->schedulers[i]);
-    double units =
-        p->limits.is_paced ? pace_budget_units(&p->pace, decoding) : (double)INFINITY;
+    double units = p->limits.is_paced ? pace_budget_units(&p->pace, decoding(p), &p->company)
+                                      : (double)INFINITY;
     return (struct prompt_room){units > 0.0 ? p->limits.prefill_chunk : 0, units};
 }
 
@@ -222,7 +244,7 @@ static bool plan_rows(struct pass *p)
     bool any_stale = false;
     struct step_rows *rows = &p->rows;
     rows->n_rows = rows->n_sequences = 0;
-    rows->made_of = (struct pace_step){0};
+    rows->made_of = (struct pace_step){.is_in_company = p->company.decode_ns > 0.0};
     rows->room = prompt_room(p);
     for (uint32_t i = 0; i < p->n_schedulers; i++) {
         struct scheduler *s = p->schedulers[i];

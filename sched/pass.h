@@ -11,6 +11,7 @@
 #ifndef FOLDKV_SCHED_PASS_H
 #define FOLDKV_SCHED_PASS_H
 
+#include "sched/pace.h"
 #include "sched/scheduler.h"
 
 struct pass;
@@ -47,6 +48,10 @@ void pass_leave(struct pass *pass, struct scheduler *scheduler);
 bool pass_step(struct pass *pass, uint64_t now_ns);
 /* A step's outputs: after each pass_step that was true, with the time then. */
 void pass_deliver(struct pass *pass, uint64_t now_ns);
+/* Passes of one engine take turns, and a long prompt in one holds up the streams of the others: adds
+ * what this one is to them, and settles what they are to it in the next step. */
+void pass_add_company(const struct pass *pass, struct pace_company *company);
+void pass_set_company(struct pass *pass, const struct pace_company *company);
 /* How long the last step took, for its pace. */
 void pass_observe(struct pass *pass, uint64_t elapsed_ns);
 /* Requests waiting and running in all its schedulers. */

@@ -15,6 +15,7 @@ struct pass {
     struct pass_limits limits;
     struct decoder *decoder;
     struct pace pace;
+    struct pace_company company;
 
     struct scheduler *schedulers[PASS_SCHEDULERS_MAX]; /* in the order of this step's rows */
     uint32_t n_schedulers;

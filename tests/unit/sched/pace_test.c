@@ -15,10 +15,17 @@ static struct pace fresh(void)
     return pace;
 }
 
+/* Of a pass that is the only one. */
+static double budget(const struct pace *pace, uint32_t decode_rows)
+{
+    static const struct pace_company none;
+    return pace_budget_units(pace, decode_rows, &none);
+}
+
 START_TEST(no_bound_when_nothing_decodes)
 {
     struct pace pace = fresh();
-    ck_assert(isinf(pace_budget_units(&pace, 0)));
+    ck_assert(isinf(budget(&pace, 0)));
     ck_assert_uint_eq(pace_rows(&pace, INFINITY, 0, 512), 512);
 }
 END_TEST
@@ -26,9 +33,9 @@ END_TEST
 START_TEST(the_first_step_beside_decoders_is_theirs)
 {
     struct pace pace = fresh();
-    ck_assert_double_eq(pace_budget_units(&pace, 1), 0.0);
+    ck_assert_double_eq(budget(&pace, 1), 0.0);
     pace_observe(&pace, (struct pace_step){.decode_rows = 1}, 3000000);
-    ck_assert_double_gt(pace_budget_units(&pace, 1), 0.0);
+    ck_assert_double_gt(budget(&pace, 1), 0.0);
 }
 END_TEST
 
@@ -42,7 +49,7 @@ START_TEST(the_budget_stretches_a_step)
                      (struct pace_step){.decode_rows = 3, .prefill_rows = 20, .prefill_units = 40},
                      25000000);
     }
-    ck_assert_double_eq_tol(pace_budget_units(&pace, 3), 23.0, 0.01);
+    ck_assert_double_eq_tol(budget(&pace, 3), 23.0, 0.01);
 }
 END_TEST
 
@@ -63,13 +70,13 @@ START_TEST(a_long_mixed_stretch_is_broken_to_look)
     pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
     struct pace_step mixed = {.decode_rows = 3, .prefill_rows = 10, .prefill_units = 10};
     uint32_t n = 0;
-    while (pace_budget_units(&pace, 3) > 0.0 && n < 1000) {
+    while (budget(&pace, 3) > 0.0 && n < 1000) {
         pace_observe(&pace, mixed, 10000000);
         n++;
     }
     ck_assert_uint_eq(n, 32);
     pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
-    ck_assert_double_gt(pace_budget_units(&pace, 3), 0.0);
+    ck_assert_double_gt(budget(&pace, 3), 0.0);
 }
 END_TEST
 
@@ -111,7 +118,42 @@ START_TEST(a_unit_costs_no_less_than_alone)
     pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
     pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 4, .prefill_units = 4},
                  5000100);
-    ck_assert_double_eq_tol(pace_budget_units(&pace, 3), 23.0, 0.01);
+    ck_assert_double_eq_tol(budget(&pace, 3), 23.0, 0.01);
+}
+END_TEST
+
+/* Streams of other passes are held up by a prompt here just as its own are. */
+START_TEST(the_streams_of_others_bound_a_prompt)
+{
+    struct pace pace = fresh();
+    struct pace_company company = {.is_unknown = true};
+    ck_assert_double_eq(pace_budget_units(&pace, 0, &company), 0.0);
+    company = (struct pace_company){.decode_ns = 10e6};
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 0, &company), 4.0, 0.01);
+    struct pace_step step = {.prefill_rows = 20, .prefill_units = 20, .is_in_company = true};
+    pace_observe(&pace, step, 20000000);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 0, &company), 23.0, 0.01);
+    company.n_prompting = 1;
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 0, &company), 11.5, 0.01);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 1}, 5000000);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 1, &company), 17.25, 0.01);
+}
+END_TEST
+
+/* It begins with four rows, most of which is reading the weights, and must not stay there. */
+START_TEST(a_prompt_beside_others_finds_its_measure)
+{
+    struct pace pace = fresh();
+    struct pace_company company = {.decode_ns = 10e6};
+    double units = 0.0;
+    for (int i = 0; i < 200; i++) {
+        units = pace_budget_units(&pace, 0, &company);
+        uint32_t rows = pace_rows(&pace, units, 0, 512);
+        struct pace_step step = {.prefill_rows = rows, .prefill_units = rows, .is_in_company = true};
+        pace_observe(&pace, step, 8000000 + 500000 * (uint64_t)rows);
+    }
+    ck_assert_double_gt(units, 25.0); /* 8 ms + 30 * 0.5 ms = 23 ms */
+    ck_assert_double_lt(units, 31.0);
 }
 END_TEST
 
@@ -127,6 +169,8 @@ int main(void)
     tcase_add_test(tc, a_few_rows_teach_slowly);
     tcase_add_test(tc, short_prompts_alone_and_unknown_decoders_teach_nothing);
     tcase_add_test(tc, a_unit_costs_no_less_than_alone);
+    tcase_add_test(tc, the_streams_of_others_bound_a_prompt);
+    tcase_add_test(tc, a_prompt_beside_others_finds_its_measure);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

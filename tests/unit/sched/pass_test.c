@@ -182,6 +182,54 @@ START_TEST(prompts_go_by_age)
 }
 END_TEST
 
+/* A prompt by itself takes whole chunks; while another pass decodes, it takes what that allows. */
+START_TEST(a_prompt_heeds_other_passes)
+{
+    struct rig_spec spec = greedy(0, 600, 1);
+    struct rig_outcome got[2] = {0};
+    struct pace_company company = {0};
+    uint64_t n_steps[2] = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct rig *rig = lanes_new(1);
+        company.decode_ns = i == 0 ? 0.0 : 1e6;
+        pass_set_company(rig_parts(rig)->pass, &company);
+        rig_submit(rig, &spec, &got[i]);
+        rig_run(rig, STEPS_MAX);
+        n_steps[i] = stats_of(rig, 0).steps;
+        rig_free(&rig);
+    }
+    ck_assert_uint_le(n_steps[0], 11);
+    ck_assert_uint_gt(n_steps[1], 30);
+    rig_outcome_check_equal(&got[0], &got[1], "in smaller steps");
+    release(got, 2);
+}
+END_TEST
+
+START_TEST(a_pass_tells_others_what_it_is)
+{
+    struct rig_outcome got[2] = {0};
+    struct rig_spec stream = greedy(0, 5, 40), prompt = greedy(100, 500, 1);
+    struct rig *rig = lanes_new(2);
+    struct pace_company company = {0};
+    pass_add_company(rig_parts(rig)->pass, &company);
+    ck_assert(!company.is_unknown && company.n_prompting == 0);
+    rig_submit_to(rig, 0, &stream, &got[0]);
+    rig_step(rig, STEP_NS);
+    pass_add_company(rig_parts(rig)->pass, &company);
+    ck_assert(company.is_unknown);
+    rig_submit_to(rig, 1, &prompt, &got[1]);
+    rig_step(rig, STEP_NS);
+    company = (struct pace_company){.decode_ns = 5.0};
+    pass_add_company(rig_parts(rig)->pass, &company);
+    ck_assert(!company.is_unknown);
+    ck_assert_double_eq_tol(company.decode_ns, 5.0 + STEP_NS, 0.5);
+    ck_assert_uint_eq(company.n_prompting, 1);
+    rig_run(rig, STEPS_MAX);
+    release(got, 2);
+    rig_free(&rig);
+}
+END_TEST
+
 START_TEST(a_lane_leaves_and_comes_back)
 {
     struct rig_spec specs[2] = {greedy(0, 200, 60), greedy(300, 200, 60)};
@@ -347,6 +395,8 @@ int main(void)
     tcase_add_test(tc, no_lane_hits_the_pages_of_another);
     tcase_add_test(tc, all_prompts_share_one_room);
     tcase_add_test(tc, prompts_go_by_age);
+    tcase_add_test(tc, a_prompt_heeds_other_passes);
+    tcase_add_test(tc, a_pass_tells_others_what_it_is);
     tcase_add_test(tc, a_lane_leaves_and_comes_back);
     tcase_add_test(tc, a_stale_pool_fails_alone);
     tcase_add_test(tc, a_nan_stays_in_its_lane);
