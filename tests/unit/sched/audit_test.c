@@ -120,6 +120,76 @@ static void forge_chain(void)
     ok(audit_check_chain(registry, &why));
 }
 
+static void receipt_hash(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    char hex[SHA256_HEX];
+    uint8_t hash[SHA256_BYTES];
+    (void)n;
+    ck_assert_int_eq(
+        sha256_of(sqlite3_value_text(values[0]), (size_t)sqlite3_value_bytes(values[0]), hash), OK);
+    sha256_hex(hash, hex);
+    sqlite3_result_text(context, hex, -1, SQLITE_TRANSIENT);
+}
+
+/* Rewrites one receipt, and its hash wherever that stands: in rows and in the audit. Other receipts stay. */
+static void forge_receipt(const char *kind, const char *from, const char *to)
+{
+    static const char *const tables[] = {"audit", "rollouts", "journals", "generations"};
+    char statement[700];
+    ck_assert_int_eq(sqlite3_create_function(registry->db, "receipt_hash", 1, SQLITE_UTF8, NULL,
+                                             receipt_hash, NULL, NULL),
+                     SQLITE_OK);
+    snprintf(
+        statement, sizeof statement,
+        "CREATE TEMP TABLE forged AS SELECT key AS old, receipt_hash(replace(body, '%s', '%s')) "
+        "AS new FROM receipts WHERE body LIKE '%%%s%%' AND instr(body, '%s') > 0 LIMIT 1",
+        from, to, kind, from);
+    ck_assert_int_eq(sqlite3_exec(registry->db, statement, NULL, NULL, NULL), SQLITE_OK);
+    snprintf(statement, sizeof statement,
+             "UPDATE receipts SET body = replace(body, '%s', '%s'), key = (SELECT new FROM forged) "
+             "WHERE key = (SELECT old FROM forged)",
+             from, to);
+    sql(statement);
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        snprintf(statement, sizeof statement,
+                 "UPDATE %s SET body = replace(body, (SELECT old FROM forged), (SELECT new FROM "
+                 "forged))",
+                 tables[i]);
+        sql(statement);
+    }
+    forge_chain();
+}
+
+/* Everything follows from everything, but for what the receipts themselves say. */
+static const struct forgery {
+    const char *kind, *from, *to, *words;
+} forgeries[] = {
+    {"foldkv.rollout_decision", "\"action\":\"begin_step\"", "\"action\":\"move\"",
+     "the receipt does not follow from its evidence and plan"},
+    {"foldkv.rollout_decision", "\"worst_ppb\":10000000", "\"worst_ppb\":500",
+     "the receipt does not follow from its evidence and plan"},
+    {"foldkv.rollout_decision", "\"event\":\"tick\"", "\"event\":\"pause\"",
+     "the receipt does not follow from its evidence and plan"},
+    {"foldkv.rollout_decision", "\"state\":\"promoting\",\"step\":2},\"at_ms\"",
+     "\"state\":\"promoted\",\"step\":2},\"at_ms\"", "does not stand where its decision put it"},
+    {"foldkv.rollout_plan", "\"min_requests\":100", "\"min_requests\":101",
+     "the receipt does not follow from its evidence and plan"},
+    {"foldkv.evaluation_receipt", "\"requests\":6000", "\"requests\":6001",
+     "the receipt does not follow from its evidence and thresholds"},
+    {"foldkv.evaluation_manifest", "\"repetitions\":1,", "\"repetitions\":2,",
+     "the evaluation was run under another manifest"},
+};
+
+START_TEST(receipts_that_do_not_follow_are_found)
+{
+    struct audit_report report;
+    const struct forgery *f = &forgeries[_i];
+    forge_receipt(f->kind, f->from, f->to);
+    ck_assert_int_eq(audit_verify(registry, &report, &why), STATUS_BAD_FILE);
+    ck_assert_msg(strstr(why.text, f->words) != NULL, "'%s' lacks '%s'", why.text, f->words);
+}
+END_TEST
+
 static const struct tamper {
     const char *sql, *words;
     bool is_forged;
@@ -175,6 +245,7 @@ int main(void)
     tcase_add_test(tcase, an_honest_audit_verifies);
     tcase_add_test(tcase, pages_of_the_audit);
     tcase_add_loop_test(tcase, what_was_altered_does_not_verify, 0, (int)ARRAY_LEN(tampers));
+    tcase_add_loop_test(tcase, receipts_that_do_not_follow_are_found, 0, (int)ARRAY_LEN(forgeries));
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
