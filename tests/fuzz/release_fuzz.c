@@ -1,12 +1,14 @@
-/* release_fuzz.c: any bytes as a rollout's plan, as an evaluation set, and as receipts of both.
+/* release_fuzz.c: any bytes as a rollout's plan, as an evaluation set, as receipts of both, as a manifest, and as a row.
  *
  * HOW     A plan that is taken comes back out of its canonical form with the same hash. A receipt that
  *         is derived again was a receipt.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"
+#include "sched/evaluation_manifest.h"
 #include "sched/evaluation_receipt.h"
 #include "sched/evaluation_set.h"
+#include "sched/release_rollout.h"
 #include "sched/rollout_receipt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -58,11 +60,45 @@ static void check_receipts(struct slice text)
     check_said(s, STATUS_BAD_FILE, &why);
 }
 
+static void check_manifest(struct slice text)
+{
+    static struct evaluation_subject subject;
+    struct why why = {0};
+    check_said(evaluation_subject_read(text, &subject, &why), STATUS_BAD_FILE, &why);
+}
+
+/* What is read prints what is read again; a row of anything is a rollout's or says that it is none. */
+static void check_record(struct slice text)
+{
+    static struct release_rollout rollout;
+    struct registry *registry;
+    struct record record, again;
+    struct why why = {0};
+    enum status s = record_read_loose(text.bytes, text.len, &record, &why);
+    check_said(s, STATUS_BAD_FILE, &why);
+    if (s != OK)
+        return;
+    char *printed = record_print(&record);
+    ASSERT(printed != NULL);
+    s = record_read(printed, strlen(printed), &again, &why);
+    ASSERT(s == OK && record_is_equal(&record, &again));
+    s = registry_open(NULL, &registry, &why);
+    ASSERT(s == OK);
+    s = release_rollout_parse(registry, "1", &record, &rollout, &why);
+    ASSERT(s != OK); /* its plan is nowhere */
+    registry_close(&registry);
+    record_release(&record);
+    record_release(&again);
+    mem_free(printed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct slice text = {(const char *)bytes, len};
     check_plan(text);
     check_set(text);
     check_receipts(text);
+    check_manifest(text);
+    check_record(text);
     return 0;
 }
