@@ -164,6 +164,11 @@ uint64_t cache_measured_bytes(const struct cache *cache, uint32_t group)
     return pool_memory_measure(&group_of(cache, group)->memory);
 }
 
+const struct cache_shape *cache_shape(const struct cache *cache)
+{
+    return &cache->shape;
+}
+
 uint32_t cache_groups(const struct cache *cache)
 {
     return cache->n_groups;

@@ -50,6 +50,8 @@ void cache_touch(const struct cache *cache, uint32_t group, uint32_t first, uint
 /* Bytes of a group's memory that the system has given and not taken away. Any thread. */
 uint64_t cache_measured_bytes(const struct cache *cache, uint32_t group);
 
+/* What it was made for. Any thread. */
+const struct cache_shape *cache_shape(const struct cache *cache);
 uint32_t cache_groups(const struct cache *cache);
 uint32_t cache_blocks_total(const struct cache *cache, uint32_t group);
 /* Free and cached blocks: what an append could get. */

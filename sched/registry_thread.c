@@ -103,11 +103,26 @@ static bool serve(struct registry_thread *t, struct registry_port *port)
     return true;
 }
 
+/* How long it may sleep: until the next tick. */
+static uint64_t tick(struct registry_thread *t, int64_t *due_us)
+{
+    if (t->options.on_tick == NULL)
+        return IDLE_NS;
+    int64_t now = now_us(CLOCK_MONOTONIC);
+    if (now >= *due_us) {
+        t->options.on_tick(t->options.user, t->registry);
+        *due_us = now + (int64_t)t->options.tick_ms * US_A_MS;
+    }
+    return (uint64_t)(*due_us - now) * 1000;
+}
+
 static void *run(void *user)
 {
     struct registry_thread *t = user;
     struct why why;
+    int64_t due_us = 0;
     for (;;) {
+        uint64_t idle_ns = tick(t, &due_us);
         bool is_stopping = atomic_load(&t->is_stopping), is_busy = false;
         uint32_t n = atomic_load(&t->n_ports);
         for (uint32_t i = 0; i < n; i++)
@@ -121,7 +136,7 @@ static void *run(void *user)
         registry_probe(t->registry);
         if (!is_pending && registry_checkpoint(t->registry, &why) != OK)
             publish(t);
-        doorbell_wait(&t->bell, is_pending ? JOURNAL_NS : IDLE_NS);
+        doorbell_wait(&t->bell, is_pending ? JOURNAL_NS : idle_ns);
     }
     registry_close(&t->registry); /* here: closing writes too */
     return NULL;

@@ -46,6 +46,7 @@ struct releases_options {
 /* What lanes are made with; texts are loans until releases_free, stop_ids too. */
 struct releases_terms {
     struct engine *engine;
+    uint32_t running_max, prefill_chunk, n_threads; /* as engine has them */
     uint64_t cache_bytes;   /* of a generation; 0: as engine's options say */
     uint64_t control_bytes; /* of the control arm; 0: as many as the candidate has */
     const char *cache_type; /* "f16", "f32", "int8" */
@@ -68,6 +69,8 @@ enum status releases_start(struct releases *releases, const struct releases_term
 /* Ends its threads and takes its lanes from the engine, which must still be there. Calls that are open are answered
  * UNAVAILABLE. Takes NULL. */
 void releases_free(struct releases **releases);
+/* The engine's on_lane_change; user is the releases. Any thread, from releases_open on. */
+void releases_lane_changed(void *user);
 
 /* Hands answered calls back (on_done) and takes over the newest route. */
 void releases_turn(struct releases *releases);
@@ -104,17 +107,18 @@ void releases_end(struct releases *releases, const struct release_choice *choice
 
 /* ---- figures ---- */
 
-/* One generation that has a lane, or had one since the start. */
+/* One lane: a generation in memory, or control's. */
 struct release_figures {
     char id[SHA256_HEX];
     char name[128];
     char state[32]; /* the row's */
-    bool is_loaded;
+    bool is_control;
+    bool is_loaded; /* false: its weights alone are kept */
     enum arm arm; /* that it serves; ARM_COUNT: none */
     uint64_t n_requests, n_errors;
     uint64_t weights_bytes, cache_bytes;
 };
-enum { RELEASE_FIGURES_MAX = 16 };
+enum { RELEASE_FIGURES_MAX = 8 };
 
 struct releases_figures {
     struct projection route;
@@ -127,8 +131,6 @@ struct releases_figures {
 };
 /* About 100 KiB are copied. */
 void releases_figures(const struct releases *releases, struct releases_figures *ret_figures);
-/* The newest rollout's status as JSON (rollout_driver.h); NULL if there is none. mem_free. */
-char *releases_rollout_json(struct releases *releases) MUST_USE;
 /* Stable's lane, for what must not be routed: tokenising, model list. */
 struct lane *releases_stable(const struct releases *releases);
 

@@ -1,0 +1,15 @@
+/* gguf_hash.h: hashes over parts of a GGUF file's metadata, whatever the order in which the file has
+ * them. Any thread. */
+// SPDX-License-Identifier: Apache-2.0
+#ifndef FOLDKV_CONFIG_GGUF_HASH_H
+#define FOLDKV_CONFIG_GGUF_HASH_H
+
+#include "config/gguf.h"
+#include "config/sha256.h"
+
+/* Over names, types and values of the keys that begin with prefix ("tokenizer."): equal for two files that
+ * have equal keys there. NO_MEMORY. */
+enum status gguf_hash_keys(const struct gguf *gguf, const char *prefix,
+                           uint8_t ret_hash[SHA256_BYTES]) MUST_USE;
+
+#endif
