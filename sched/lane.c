@@ -64,6 +64,12 @@ void lane_want(struct lane *lane, enum lane_life life)
     doorbell_ring(&lane->engine->bell);
 }
 
+void lane_purge(struct lane *lane)
+{
+    atomic_store(&lane->is_purge_wanted, true);
+    doorbell_ring(&lane->engine->bell);
+}
+
 enum lane_life lane_wanted(const struct lane *lane)
 {
     return (enum lane_life)atomic_load(&lane->wanted);

@@ -84,6 +84,8 @@ struct lane_collector *lane_evidence_collector(const struct lane *lane);
 void lane_want(struct lane *lane, enum lane_life life);
 enum lane_life lane_wanted(const struct lane *lane);
 enum lane_life lane_reached(const struct lane *lane);
+/* Forgets cached pages that no sequence holds, within one step; any thread. */
+void lane_purge(struct lane *lane);
 /* Accepted and not yet handed back as done; any thread. */
 uint32_t lane_in_flight(const struct lane *lane);
 

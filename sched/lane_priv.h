@@ -42,6 +42,7 @@ struct lane {
     /* where the threads meet */
     pthread_mutex_t pool_lock; /* held to measure the pool, and to give it back */
     atomic_int wanted, reached;
+    atomic_bool is_purge_wanted;
     atomic_bool is_let_go; /* the engine thread has done with it; the reclaimer may begin */
     _Atomic uint64_t n_submitted, tokens_submitted; /* ever accepted, and their prompts */
     _Atomic uint64_t n_ended;

@@ -123,6 +123,8 @@ static void let_go(struct lane *lane)
 bool lane_advance(struct lane *lane)
 {
     enum lane_life wanted = lane_wanted(lane), before = lane_reached(lane);
+    if (before < LANE_FENCED && atomic_exchange(&lane->is_purge_wanted, false))
+        cache_purge(lane->parts.cache);
     if (wanted == LANE_OPEN || !lane->has_joined)
         return false;
     if (before < LANE_ABORTING)

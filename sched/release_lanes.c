@@ -32,14 +32,20 @@ bool release_lanes_add(struct release_lanes *lanes, const struct release_lane *e
 }
 
 /* By namespace, or by id among those that are not control's; under the lock. */
+static bool is_meant(const struct release_lane *e, const char *space, const char *id)
+{
+    if (e->lane == NULL)
+        return false;
+    if (space != NULL)
+        return strcmp(e->space, space) == 0;
+    return id != NULL && !e->is_control && strcmp(e->id, id) == 0;
+}
+
 static struct release_lane *search(struct release_lanes *lanes, const char *space, const char *id)
 {
     for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
         struct release_lane *e = &lanes->places[i];
-        if (e->lane == NULL || e->is_leaving)
-            continue;
-        if (space != NULL ? strcmp(e->space, space) == 0
-                          : !e->is_control && strcmp(e->id, id) == 0)
+        if (!e->is_leaving && is_meant(e, space, id))
             return e;
     }
     return NULL;
@@ -107,9 +113,7 @@ static void want(struct release_lanes *lanes, const char *space, const char *id,
     pthread_mutex_lock(&lanes->lock);
     for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
         struct release_lane *e = &lanes->places[i];
-        bool is_meant = space != NULL ? strcmp(e->space, space) == 0
-                                      : !e->is_control && strcmp(e->id, id) == 0;
-        if (e->lane != NULL && is_meant)
+        if (is_meant(e, space, id))
             lane_want(e->lane, life);
     }
     pthread_mutex_unlock(&lanes->lock);

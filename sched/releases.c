@@ -199,6 +199,7 @@ enum status releases_ask(struct releases *r, struct admin_call *call)
     call->status = OK;
     call->result = ADMIN_RESULT_OK;
     call->text = NULL;
+    call->why = (struct why){0};
     call->is_repeat = false;
     call->epoch = 0;
     call->work = work;

@@ -10,7 +10,6 @@
 #include "sched/releases_priv.h"
 
 #include "config/mem.h"
-#include "sched/evaluation_default.h"
 #include "sched/evaluation_plan.h"
 #include "sched/generation_id.h"
 #include "sched/lane_collector.h"
@@ -39,9 +38,9 @@ static enum status read_set(struct releases *r, const char *hash, struct evaluat
                             struct why *ret_why)
 {
     char own[SHA256_HEX], path[RELEASES_PATH_ROOM];
-    evaluation_default_hash(own);
+    TRY(releases_own_set(own, ret_why));
     if (strcmp(own, hash) == 0)
-        return evaluation_set_parse(evaluation_default_text(), ret_set, ret_why);
+        return evaluation_set_shipped(ret_set, ret_why);
     TRY(releases_find_file(r, hash, path, ret_why));
     return evaluation_set_read_file(path, ret_set, ret_why);
 }

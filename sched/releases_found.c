@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/releases_priv.h"
 
-#include "sched/evaluation_default.h"
 #include "sched/generation_id.h"
 #include "sched/agreement.h"
 
@@ -78,7 +77,7 @@ enum status releases_found(struct releases *r, struct why *ret_why)
 {
     struct founding f = {.name = usable_name(r->terms.name)};
     TRY(read_content(r, &f, ret_why));
-    evaluation_default_hash(f.set);
+    TRY(releases_own_set(f.set, ret_why));
     generation_id_of(f.content.identity, f.content.plan, f.set, f.id);
     generation_id_namespace(f.id, 1, "", f.space);
     const struct release_load load = {.id = f.id,

@@ -492,16 +492,14 @@ static struct release_work *next_asked(struct releases *r)
 
 static void carry_out(struct releases *r, struct release_work *work)
 {
-    switch (work->call->op) {
-    case ADMIN_GENERATION_PUBLISH:
+    struct admin_call *call = work->call;
+    ASSERT(call->op == ADMIN_GENERATION_PUBLISH || call->op == ADMIN_GENERATION_EVALUATE);
+    if (call->op == ADMIN_GENERATION_PUBLISH)
         releases_publish(r, work);
-        break;
-    case ADMIN_GENERATION_EVALUATE:
+    else
         releases_evaluate(r, work);
-        break;
-    default:
-        work->call->status = STATUS_INTERNAL; /* no other call needs the loader */
-    }
+    if (call->status == OK && call->text == NULL)
+        call->text = mem_dup("{\"dry_run\":true}", strlen("{\"dry_run\":true}"));
     releases_answer(r, work);
 }
 

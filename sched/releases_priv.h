@@ -136,6 +136,9 @@ void releases_answer(struct releases *r, struct release_work *work);
 enum status releases_store(struct releases *r, const char *path, char ret_hash[SHA256_HEX],
                            struct why *ret_why) MUST_USE;
 
+/* The hash of the evaluation set that the program carries. */
+enum status releases_own_set(char ret_hash[SHA256_HEX], struct why *ret_why) MUST_USE;
+
 /* ---- releases_effects.c ---- */
 
 void releases_effects_init(struct releases *r);

@@ -9,7 +9,6 @@
 #include "sched/releases_priv.h"
 
 #include "config/mem.h"
-#include "sched/evaluation_default.h"
 #include "sched/evaluation_set.h"
 
 struct publication {
@@ -83,7 +82,7 @@ static enum status check_tokenizer(struct releases *r, const struct gguf *gguf, 
 static enum status check_set(struct publication *p, struct why *ret_why)
 {
     struct evaluation_set *set = NULL;
-    evaluation_default_hash(p->set);
+    TRY(releases_own_set(p->set, ret_why));
     if (p->eval == NULL)
         return OK;
     TRY(as_request(evaluation_set_read_file(p->eval, &set, ret_why), "eval", ret_why));
@@ -167,8 +166,8 @@ void releases_publish(struct releases *r, struct release_work *work)
     struct admin_call *call = work->call;
     struct publication p = {0};
     call->status = publish(r, work, &p);
-    if (call->status != OK)
-        return;
+    if (call->status != OK || call->is_dry_run)
+        return; /* a dry run is answered as one by whoever asked for it */
     call->result = p.is_new ? ADMIN_RESULT_CREATED : ADMIN_RESULT_OK;
     releases_tell_generation(r, call, p.id);
 }

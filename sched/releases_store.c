@@ -75,3 +75,12 @@ enum status releases_store(struct releases *r, const char *path, char ret_hash[S
     TRY(hash_file(path, ret_hash, ret_why));
     return releases_keep_path(r, ret_hash, path);
 }
+
+enum status releases_own_set(char ret_hash[SHA256_HEX], struct why *ret_why)
+{
+    struct evaluation_set *set = NULL;
+    TRY(evaluation_set_shipped(&set, ret_why));
+    sha256_hex(set->hash, ret_hash);
+    evaluation_set_free(&set);
+    return OK;
+}

@@ -95,6 +95,26 @@ enum status request_new(struct request_params *params, void *user, struct reques
     return OK;
 }
 
+enum status request_again(const struct request *done, struct request **ret_request)
+{
+    ASSERT(done->is_done && done->n_generated == 0);
+    struct request_params params = {.n_ids = done->n_ids,
+                                    .max_tokens = done->max_tokens,
+                                    .sampling = done->sampling,
+                                    .logprobs = done->logprobs,
+                                    .prompt_logprobs = done->prompt_logprobs,
+                                    .ignore_eos = done->ignore_eos,
+                                    .has_salt = done->has_salt};
+    memcpy(params.salt, done->salt, sizeof params.salt);
+    params.ids = mem_alloc(done->n_ids * sizeof *params.ids);
+    if (params.ids == NULL)
+        return STATUS_NO_MEMORY;
+    memcpy(params.ids, done->ids, done->n_ids * sizeof *params.ids);
+    enum status s = request_new(&params, done->user, ret_request);
+    mem_free(params.ids);
+    return s;
+}
+
 void request_free(struct request **request)
 {
     struct request *r = *request;

@@ -70,6 +70,8 @@ struct request;
  * Loop thread. */
 enum status request_new(struct request_params *params, void *user,
                         struct request **ret_request) MUST_USE;
+/* A new one that asks for the same, of one that ended without an output. NO_MEMORY. Loop thread. */
+enum status request_again(const struct request *done, struct request **ret_request) MUST_USE;
 /* Only a request that was never submitted or is done. Takes NULL. Loop thread. */
 void request_free(struct request **request);
 void *request_user(const struct request *request);

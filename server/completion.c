@@ -42,6 +42,7 @@ static void free_if_over(struct completion *k)
     if (k->is_busy || k->connection != NULL || is_with_engine)
         return;
     unlink_completion(k);
+    completion_end_choice(k);
     request_free(&k->request);
     stop_match_free(&k->stops);
     token_scores_free(&k->scores);
@@ -149,6 +150,7 @@ static struct completion *completion_new(struct connection *c)
     k->connection = c;
     k->created_s = (int64_t)time(NULL);
     k->arrived_ns = connection_request_ns(c);
+    k->context = lane_context(service->lane);
     k->work.data = k;
     snprintf(k->id, sizeof k->id, "cmpl-%s", connection_request_id(c));
     byte_buffer_init(&k->raw, COMPLETION_TEXT_MAX);

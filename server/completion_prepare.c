@@ -15,7 +15,7 @@ static enum status prepare(struct completion *k)
     TRY(completion_request_parse(body, &k->asked, &k->why));
     TRY(service_check_model(k->service, k->asked->model, &k->why));
     return completion_request_encode(k->asked, k->service->tokenizer,
-                                     lane_context(k->service->lane), &k->ids, &k->why);
+                                     k->context, &k->ids, &k->why);
 }
 
 void completion_prepare(struct completion *k)
@@ -27,7 +27,7 @@ void completion_prepare(struct completion *k)
 /* The engine ends at the context's end, whatever was asked; what can never be used is not allocated. */
 static uint32_t usable_tokens(const struct completion *k)
 {
-    uint32_t context = lane_context(k->service->lane), n_ids = (uint32_t)k->ids.count;
+    uint32_t context = lane_context(k->choice.lane), n_ids = (uint32_t)k->ids.count;
     uint32_t room =
         n_ids < context ? context - n_ids : 1; /* 1: the engine refuses it, with the numbers */
     return k->asked->max_tokens < room ? k->asked->max_tokens : room;
@@ -97,10 +97,11 @@ static enum status make_parts(struct completion *k)
 
 enum status completion_submit(struct completion *k)
 {
+    TRY(completion_choose(k));
     TRY(make_parts(k));
     struct request *mine =
         k->request; /* submit takes the pointer it is given; k keeps a loan until done */
-    TRY(engine_submit(k->service->port, k->service->lane, &mine, &k->why));
+    TRY(completion_hand_over(k, &mine));
     k->is_submitted = true;
     completion_request_free(&k->asked);
     k->submitted_ns = uv_hrtime();

@@ -3,6 +3,7 @@
 #ifndef FOLDKV_SERVER_COMPLETION_PRIV_H
 #define FOLDKV_SERVER_COMPLETION_PRIV_H
 
+#include "sched/releases.h"
 #include "server/completion.h"
 #include "server/completion_request.h"
 #include "server/text_hold.h"
@@ -31,6 +32,9 @@ struct completion {
     enum status status; /* of parsing, encoding, submitting */
     struct why why;
 
+    uint32_t context;             /* of stable, when it came */
+    struct release_choice choice; /* where it goes */
+    bool has_choice;              /* to be ended with releases_end */
     struct request *request;
     struct stop_match *stops;
     struct text_hold hold;
@@ -53,6 +57,15 @@ struct completion {
 void completion_prepare(struct completion *k);
 /* Loop: to the engine. On failure the status and why say why and nothing is submitted. */
 enum status completion_submit(struct completion *k) MUST_USE;
+
+/* completion_route.c. Loop: chooses where it goes; tells the connection. */
+enum status completion_choose(struct completion *k) MUST_USE;
+/* Gives request to the chosen generation's engine, or to another that may have it. On failure it is the caller's. */
+enum status completion_hand_over(struct completion *k, struct request **request) MUST_USE;
+/* Its generation closed before it had begun: it goes elsewhere. False: it cannot. */
+bool completion_go_elsewhere(struct completion *k);
+/* It is over: what came of it is counted for its arm. */
+void completion_end_choice(struct completion *k);
 
 /* completion_stream.c. Takes outputs as far as there is room; true if it is over and the client has its answer. */
 bool completion_pump(struct completion *k);

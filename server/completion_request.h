@@ -14,7 +14,7 @@ struct json_t;
 
 /* Slices point into the body, which the request keeps; bytes are NULL where the field is absent. */
 struct completion_request {
-    struct slice model, user, cache_salt;
+    struct slice model, user, prompt_cache_key, cache_salt;
     struct slice prompt;  /* bytes NULL if the prompt came as ids */
     uint32_t *prompt_ids; /* NULL if it came as text; owned */
     uint32_t n_prompt_ids;

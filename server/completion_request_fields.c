@@ -146,6 +146,7 @@ static const struct json_field fields[] = {
     BOOL(ignore_eos),
     TEXT(cache_salt, 1, NAME_BYTES_MAX),
     TEXT(user, 0, NAME_BYTES_MAX),
+    TEXT(prompt_cache_key, 0, NAME_BYTES_MAX),
     ONLY(n, 1),
     ONLY(best_of, 1),
     ONLY(presence_penalty, 0),

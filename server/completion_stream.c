@@ -222,7 +222,8 @@ bool completion_pump(struct completion *k)
         if (k->connection != NULL && k->is_begun)
             connection_flush(k->connection);
     } while (!is_empty && has_room(k));
-    if (k->connection == NULL || !is_empty || !request_is_done(k->request))
+    if (k->connection == NULL || !is_empty || !request_is_done(k->request) ||
+        completion_go_elsewhere(k))
         return false;
     enum status s = send_end(k);
     if (s != OK && k->connection != NULL)

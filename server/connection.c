@@ -164,6 +164,9 @@ void connection_set_accept(struct connection_set *set, uv_stream_t *listener)
     ASSERT(opened == 0); /* neither opens anything that could fail */
     c->link.handle.data = c;
     link_first(set, c);
+    set->service->next_seed += 0x9e3779b97f4a7c15u; /* the golden ratio: all differ */
+    snprintf(c->serial, sizeof c->serial, "%016llx%016llx", (unsigned long long)set->service->seed,
+             (unsigned long long)set->service->next_seed);
     if (uv_accept(listener, &c->link.stream) != 0) {
         connection_close(c);
     } else if (set->count > set->terms.count_max + CONNECTION_EXTRA) {
@@ -304,6 +307,23 @@ void connection_take_body(struct connection *c, struct byte_buffer *ret_body)
 struct service *connection_service(const struct connection *c)
 {
     return c->set->service;
+}
+
+const char *connection_serial(const struct connection *c)
+{
+    return c->serial;
+}
+
+void connection_set_generation(struct connection *c, const char *generation, const char *arm)
+{
+    snprintf(c->generation, sizeof c->generation, "%s", generation);
+    c->arm = arm;
+}
+
+const char *connection_generation(const struct connection *c, const char **ret_arm)
+{
+    *ret_arm = c->arm;
+    return c->generation[0] != '\0' ? c->generation : c->set->service->generation;
 }
 
 const char *connection_request_id(const struct connection *c)

@@ -26,7 +26,8 @@ struct connection_terms {
 
 enum {
     CONNECTION_ROOM_BYTES = 65536, /* a stream waits while more than this is unsent */
-    CONNECTION_ID_MAX = 128
+    CONNECTION_ID_MAX = 128,
+    CONNECTION_SERIAL_ROOM = 33
 };
 
 enum connection_state {
@@ -67,6 +68,11 @@ void connection_take_body(struct connection *c, struct byte_buffer *ret_body);
 struct service *connection_service(const struct connection *c);
 /* The client's x-request-id if it is well-formed, else one of ours. */
 const char *connection_request_id(const struct connection *c);
+/* The same for every request of a connection, and no other connection's. */
+const char *connection_serial(const struct connection *c);
+/* What x-foldkv-generation and x-foldkv-arm of this answer say; arm is a static text, or NULL. Before connection_begin. */
+void connection_set_generation(struct connection *c, const char *generation, const char *arm);
+const char *connection_generation(const struct connection *c, const char **ret_arm);
 /* uv_hrtime when the request was whole. */
 uint64_t connection_request_ns(const struct connection *c);
 bool connection_is_kept(const struct connection *c);

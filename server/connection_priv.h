@@ -50,6 +50,9 @@ struct connection {
 
     struct connection_holder holder;
     char request_id[CONNECTION_ID_MAX + 1];
+    char serial[CONNECTION_SERIAL_ROOM]; /* tells connections of all runs apart */
+    char generation[17];                 /* that answers this request; "": the served one */
+    const char *arm;                     /* NULL: not told */
     uint64_t request_ns;  /* the request was whole */
     uint64_t state_ms;    /* uv_now when the state began */
     uint64_t progress_ms; /* uv_now when bytes last left */

@@ -36,6 +36,7 @@ static void on_head(struct connection *c)
     bool has_body = http_head_has_body(head);
     request_id_choose(head, c->set->service->seed, &c->set->n_ids, c->request_id);
     c->is_kept = head->keep_alive;
+    connection_set_generation(c, "", NULL);
     c->refusal = c->set->terms.router->find(c, &c->route, &c->parse.why);
     if (c->refusal == OK && c->route->takes_json && !http_head_is_json(head))
         c->refusal = STATUS_UNSUPPORTED_MEDIA;

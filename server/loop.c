@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "config/mem.h"
+#include "sched/releases.h"
 #include "server/admin.h"
 #include "server/completion.h"
 #include "server/door.h"
@@ -168,12 +169,32 @@ static void on_client(void *user)
         start_timer(&loop->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
+/* Admin calls that were answered, and the newest route. */
+static void loop_follow(struct service *service)
+{
+    releases_turn(service->releases);
+    struct lane *stable = releases_stable(service->releases);
+    if (stable == NULL || stable == service->lane)
+        return;
+    service->lane = stable;
+    snprintf(service->generation, sizeof service->generation, "%.16s", lane_id(stable));
+}
+
 static void on_wake(uv_async_t *async)
 {
     struct loop *loop = async->data;
+    loop_follow(loop->service);
     for (struct request *r; (r = engine_next_ready(loop->service->port)) != NULL;)
         completion_on_ready(r);
     stop_if_over(loop);
+}
+
+void loop_drain(void *user)
+{
+    struct loop *loop = user;
+    loop->service->is_ready = false;
+    if (loop->phase == SERVING)
+        enter(loop, LEAVING);
 }
 
 void loop_wake(void *user)

@@ -22,6 +22,8 @@ const char *loop_admin_url(const struct loop *loop);
 enum status loop_listen(struct loop *loop, const char **ret_url, struct why *ret_why) MUST_USE;
 /* The engine's on_wake; user is the loop. Any thread, from loop_new to loop_free. */
 void loop_wake(void *user);
+/* Begins the end, as SIGTERM does. Loop thread; user is the loop. */
+void loop_drain(void *user);
 /* Runs until a signal and what it asks for are done. True if all ended in good order. */
 bool loop_run(struct loop *loop);
 

@@ -45,6 +45,10 @@ void metrics_answer(struct connection *c)
                                   .process_start_s = (uint64_t)service->created_s,
                                   .resident_bytes = resident_bytes(),
                                   .open_descriptors = open_descriptors()};
+    static struct releases_figures figures; /* the loop's alone, and large */
+    const struct metrics_release release = {.figures = &figures, .stats = service->release_stats};
+    releases_figures(service->releases, &figures);
+    about.release = &release;
     byte_buffer_init(&text, TEXT_MAX);
     engine_stats_copy(service->engine, &engine);
     engine_stats_measure(service->engine, &engine);

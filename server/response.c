@@ -64,7 +64,7 @@ static const char *reason(int http_status)
 static void write_head(struct connection *c, int http_status, const char *content_type)
 {
     const struct http_head *head = connection_head(c);
-    const struct service *service = connection_service(c);
+    const char *arm, *generation = connection_generation(c, &arm);
     char text[HEAD_BYTES];
     bool is_kept = connection_is_kept(c);
     const char *connection = !is_kept                   ? "Connection: close\r\n"
@@ -75,9 +75,11 @@ static void write_head(struct connection *c, int http_status, const char *conten
     if (connection_request_id(c)[0] != '\0')
         n += snprintf(text + n, sizeof text - (size_t)n, "x-request-id: %s\r\n",
                       connection_request_id(c));
-    if (service->generation[0] != '\0')
+    if (generation[0] != '\0')
         n += snprintf(text + n, sizeof text - (size_t)n, "x-foldkv-generation: %s\r\n",
-                      service->generation);
+                      generation);
+    if (arm != NULL)
+        n += snprintf(text + n, sizeof text - (size_t)n, "x-foldkv-arm: %s\r\n", arm);
     ASSERT(n > 0 && (size_t)n < sizeof text);
     connection_write(c, text, (size_t)n);
 }

@@ -11,16 +11,21 @@
 
 #include "config/graph.h"
 #include "sched/model.h"
+#include "sched/releases.h"
 #include "server/command.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/release_stats.h"
 #include "server/service_notify.h"
 
 extern char **environ;
 
+enum { ENCODED_MAX = 1 << 20 };
+
 struct parts {
     struct service service;
     struct server_stats stats;
+    struct release_stats release_stats;
     struct loop *loop;
 };
 
@@ -42,27 +47,91 @@ static enum status make_engine(struct parts *p, struct why *ret_why)
                                .running_max = o->engine_running_max,
                                .queue_max = o->engine_queue_max,
                                .queue_tokens_max = o->engine_queue_tokens_max,
-                               .prefill_chunk = o->engine_prefill_chunk};
+                               .prefill_chunk = o->engine_prefill_chunk,
+                               .on_lane_change = releases_lane_changed,
+                               .user = p->service.releases};
     TRY(engine_new(&e, &p->service.engine, ret_why));
     return engine_port_new(p->service.engine, loop_wake, p->loop, &p->service.port, ret_why);
 }
 
-static enum status make_lane(struct parts *p, const struct gguf *gguf, struct why *ret_why)
+/* ---- what the release side asks ---- */
+
+static enum status encode(void *user, struct slice text, bool is_prompt, uint32_t **ret_ids,
+                          uint32_t *ret_n, struct why *ret_why)
+{
+    const struct service *service = user;
+    struct token_ids ids = {0};
+    struct tokenizer_mode mode = {.add_special = is_prompt, .parse_special = is_prompt};
+    token_ids_init(&ids, ENCODED_MAX);
+    enum status s = tokenizer_encode(service->tokenizer, text, mode, &ids, ret_why);
+    if (s != OK) {
+        token_ids_release(&ids);
+        return s;
+    }
+    *ret_ids = ids.ids;
+    *ret_n = (uint32_t)ids.count;
+    return OK;
+}
+
+static void on_event(void *user, bool is_bad, const char *what, const char *text)
+{
+    (void)user;
+    log_event(is_bad ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, what, "%s", text);
+}
+
+static void wake(void *user)
+{
+    struct parts *p = user;
+    loop_wake(p->loop);
+}
+
+static void drain(void *user)
+{
+    struct parts *p = user;
+    loop_drain(p->loop);
+}
+
+static enum status encode_for(void *user, struct slice text, bool is_prompt, uint32_t **ret_ids,
+                              uint32_t *ret_n, struct why *ret_why)
+{
+    struct parts *p = user;
+    return encode(&p->service, text, is_prompt, ret_ids, ret_n, ret_why);
+}
+
+static enum status open_releases(struct parts *p, const char *path, struct why *ret_why)
 {
     const struct options *o = &p->service.options;
-    struct lane_terms terms = {.cache_bytes = o->cache_bytes,
-                               .cache_type = o->cache_type,
-                               .isa = o->kernels_isa};
+    const struct releases_options options = {
+        .state_dir = o->release_state[0] != '\0' ? o->release_state : NULL,
+        .model = path,
+        .host = {.user = p,
+                 .on_wake = wake,
+                 .encode = encode_for,
+                 .on_event = on_event,
+                 .drain = drain}};
+    p->service.may_pin = strcmp(o->release_pin, "on") == 0;
+    p->service.release_stats = &p->release_stats;
+    return releases_open(&options, &p->service.releases, ret_why);
+}
+
+static enum status start_releases(struct parts *p, struct why *ret_why)
+{
+    const struct options *o = &p->service.options;
+    struct releases_terms terms = {.engine = p->service.engine,
+                                   .running_max = o->engine_running_max,
+                                   .prefill_chunk = o->engine_prefill_chunk,
+                                   .n_threads =
+                                       o->server_threads > 0 ? o->server_threads : core_count(),
+                                   .cache_bytes = o->cache_bytes,
+                                   .control_bytes = o->release_control_bytes,
+                                   .cache_type = o->cache_type,
+                                   .isa = o->kernels_isa,
+                                   .name = o->model_name};
     terms.stop_ids =
         vocabulary_stop_ids(tokenizer_vocabulary(p->service.tokenizer), &terms.n_stop_ids);
-    struct lane *lane;
-    TRY(lane_load(gguf, &terms, p->service.engine, &lane, ret_why));
-    enum status s = engine_add(p->service.engine, lane, ret_why);
-    if (s == OK)
-        p->service.lane = lane;
-    else
-        lane_free(&lane);
-    return s;
+    TRY(releases_start(p->service.releases, &terms, ret_why));
+    p->service.lane = releases_stable(p->service.releases);
+    return OK;
 }
 
 /* The operator's name, or the file's own, or the path's last part. */
@@ -76,23 +145,20 @@ static void name_model(struct service *service, const char *path)
     if (name[0] == '\0')
         name = slash != NULL ? slash + 1 : path;
     snprintf(service->model_name, sizeof service->model_name, "%s", name);
-    char hex[SHA256_HEX];
-    sha256_hex(model->manifest->identity, hex);
-    snprintf(service->generation, sizeof service->generation, "%.16s", hex);
+    snprintf(service->generation, sizeof service->generation, "%.16s", lane_id(service->lane));
 }
 
 static enum status load(struct parts *p, const char *path, struct why *ret_why)
 {
     struct gguf *gguf = NULL;
+    TRY(open_releases(p, path, ret_why));
+    path = releases_stable_file(p->service.releases);
     TRY(gguf_open(path, &gguf, ret_why));
     enum status s = tokenizer_new(gguf, &p->service.tokenizer, ret_why);
-    if (s == OK)
-        s = make_engine(p, ret_why);
-    if (s == OK)
-        s = make_lane(p, gguf, ret_why);
     gguf_free(&gguf);
-    if (s != OK)
-        return s;
+    TRY(s);
+    TRY(make_engine(p, ret_why));
+    TRY(start_releases(p, ret_why));
     name_model(&p->service, path);
     p->service.created_s = (int64_t)time(NULL);
     return OK;
@@ -126,9 +192,10 @@ static void announce(const struct parts *p, const char *url)
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");
 }
 
-/* The engine first: it wakes the loop until its thread has ended. */
+/* The releases first, then the engine: both wake the loop until their threads have ended. */
 static void parts_release(struct parts *p)
 {
+    releases_free(&p->service.releases);
     engine_free(&p->service.engine);
     loop_free(&p->loop);
     tokenizer_free(&p->service.tokenizer);
@@ -161,9 +228,10 @@ int serve_command(size_t n_words, char *const *words)
         return command_complain(&why);
     if (line.is_help)
         return command_print_help("serve", NULL, 0, true);
-    if (line.n_positionals != 1)
-        return command_misused("serve", "serve takes one model file");
+    bool has_state = parts.service.options.release_state[0] != '\0';
+    if (line.n_positionals > 1 || (line.n_positionals == 0 && !has_state))
+        return command_misused("serve", "serve takes one model file, or --state DIR");
     log_init(parts.service.options.server_log_format, parts.service.options.server_log_level,
              STDERR_FILENO);
-    return run(&parts, line.positionals[0]);
+    return run(&parts, line.n_positionals == 1 ? line.positionals[0] : NULL);
 }

@@ -12,12 +12,17 @@
 
 struct admin;
 struct completion;
+struct release_stats;
+struct releases;
 
 struct service {
     struct options options;
     struct engine *engine;
     struct engine_port *port; /* the loop's */
-    struct lane *lane;        /* what is served */
+    struct releases *releases;
+    struct release_stats *release_stats;
+    struct lane *lane; /* stable's, as of the loop's last turn; the loop's alone */
+    bool may_pin;      /* a request may name its generation */
     struct tokenizer *tokenizer;
     struct server_stats *stats;
     uv_loop_t *uv;
@@ -32,6 +37,8 @@ struct service {
     struct completion *completions; /* those that live, a list of completion.c's */
 };
 
+/* The request names a generation by its id, and may. Any thread. */
+bool service_is_pin(const struct service *service, struct slice asked);
 /* OK for the served name and for none (bytes NULL); else MODEL_NOT_FOUND with both names. Any thread. */
 enum status service_check_model(const struct service *service, struct slice asked,
                                 struct why *ret_why) MUST_USE;
