@@ -156,8 +156,9 @@ static enum status find_kv_type(struct releases *r, const struct release_view *v
     gguf_free(&gguf);
     if (s == OK && *ret_type == NULL)
         s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "identity",
-                    "the file has identity %.16s, the generation was registered with %.16s",
-                    content.identity, v->identity);
+                    "%.200s is not the checkpoint of generation %.16s: under no K/V type does it "
+                    "have the identity %.16s",
+                    file, v->id, v->identity);
     return s;
 }
 

@@ -13,8 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
+#include "cache/pool_split.h"
 #include "config/graph.h"
 #include "config/mem.h"
+#include "sched/decoder.h"
 #include "sched/model.h"
 #include "sched/request_priv.h"
 #include "sched/request_queue.h"
@@ -26,9 +29,12 @@ struct lane {
     struct engine *engine;
     char id[SHA256_HEX];
     struct graph *graph;
-    struct manifest manifest;
+    struct manifest *manifest;
+    struct weights weights; /* their hash alone */
     struct model model;
+    struct cache *cache; /* a few pages that nobody writes to, for receipts */
     struct kernels kernels;
+    uint8_t namespace_id[SHA256_BYTES];
     enum lane_life life;
 };
 
@@ -387,6 +393,41 @@ uint32_t engine_port_active(const struct engine_port *port)
 
 /* ---- lane.h ---- */
 
+static enum status fake_cache(struct lane *lane, const struct lane_terms *terms,
+                              struct why *ret_why)
+{
+    const struct graph *g = lane->graph;
+    struct cache_shape shape = {
+        .n_groups = g->n_groups, .context_max = g->context, .append_max = 64, .sequences_max = 1};
+    for (uint32_t i = 0; i < g->n_groups; i++)
+        shape.groups[i] = (struct cache_group_shape){
+            .n_layers = g->groups[i].n_layers,
+            .n_heads = g->groups[i].n_heads,
+            .page_bytes = decoder_page_bytes(g, i, lane->model.kv_type),
+            .window = g->groups[i].window};
+    shape.pool_bytes = 4 * pool_split_sequence_bytes(&shape, 64);
+    memcpy(shape.identity, lane->manifest->identity, SHA256_BYTES);
+    memcpy(shape.namespace_id, terms->namespace_id, SHA256_BYTES);
+    return cache_new(&shape, &lane->cache, ret_why);
+}
+
+static enum status fake_load(struct lane *lane, const struct gguf *gguf,
+                             const struct lane_terms *terms, struct why *ret_why)
+{
+    struct slice bytes = gguf_bytes(gguf);
+    kernels_pick(isa_available(), &lane->kernels);
+    TRY(graph_from_gguf(gguf, &lane->graph, ret_why));
+    TRY(model_kv_type(terms->cache_type, &lane->model.kv_type, ret_why));
+    TRY(sha256_of(bytes.bytes, bytes.len, lane->weights.checkpoint_sha256));
+    TRY(model_manifest(lane->graph, lane->weights.checkpoint_sha256, lane->model.kv_type,
+                       &lane->kernels, &lane->manifest, ret_why));
+    lane->weights.holders = 1;
+    lane->model.graph = lane->graph;
+    lane->model.manifest = lane->manifest;
+    lane->model.weights = &lane->weights;
+    return fake_cache(lane, terms, ret_why);
+}
+
 enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
                       struct engine *engine, struct lane **ret_lane, struct why *ret_why)
 {
@@ -394,15 +435,14 @@ enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
     *ret_lane = NULL;
     if (lane == NULL)
         return STATUS_NO_MEMORY;
-    enum status s = graph_from_gguf(gguf, &lane->graph, ret_why);
+    lane->engine = engine;
+    memcpy(lane->id, terms->id, sizeof lane->id);
+    memcpy(lane->namespace_id, terms->namespace_id, sizeof lane->namespace_id);
+    enum status s = fake_load(lane, gguf, terms, ret_why);
     if (s != OK) {
         lane_free(&lane);
         return s;
     }
-    lane->engine = engine;
-    memcpy(lane->id, terms->id, sizeof lane->id);
-    lane->model = (struct model){.graph = lane->graph, .manifest = &lane->manifest};
-    kernels_pick(isa_available(), &lane->kernels);
     *ret_lane = lane;
     return OK;
 }
@@ -413,6 +453,8 @@ void lane_free(struct lane **lane)
     *lane = NULL;
     if (l == NULL)
         return;
+    cache_free(&l->cache);
+    manifest_free(&l->manifest);
     graph_free(&l->graph);
     mem_free(l);
 }
@@ -434,7 +476,7 @@ const struct kernels *lane_kernels(const struct lane *lane)
 
 const uint8_t *lane_namespace(const struct lane *lane)
 {
-    return lane->manifest.identity;
+    return lane->namespace_id;
 }
 
 uint32_t lane_context(const struct lane *lane)
@@ -449,8 +491,12 @@ uint64_t lane_pool_tokens(const struct lane *lane)
 
 const struct cache *lane_cache(const struct lane *lane)
 {
+    return lane->cache;
+}
+
+void lane_purge(struct lane *lane)
+{
     (void)lane;
-    return NULL;
 }
 
 struct lane_collector *lane_evidence_collector(const struct lane *lane)
