@@ -183,6 +183,13 @@ void release_lanes_describe(struct release_lanes *lanes, const char *id, const c
     pthread_mutex_unlock(&lanes->lock);
 }
 
+void release_lanes_clear(struct release_lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    memset(lanes->places, 0, sizeof lanes->places);
+    pthread_mutex_unlock(&lanes->lock);
+}
+
 void release_lanes_leave(struct release_lanes *lanes, uint32_t place)
 {
     pthread_mutex_lock(&lanes->lock);

@@ -61,6 +61,8 @@ void release_lanes_set_cells(struct release_lanes *lanes, const char *id,
                              const struct evaluation_cells *cells);
 void release_lanes_describe(struct release_lanes *lanes, const char *id, const char *name,
                             const char *state);
+/* Every place is free; the lanes are whoever's they were. */
+void release_lanes_clear(struct release_lanes *lanes);
 /* From now on it is not found, nor taken. */
 void release_lanes_leave(struct release_lanes *lanes, uint32_t place);
 /* The lane of a place that leaves, is used by nobody and has reached FREED; the place is free then. NULL:

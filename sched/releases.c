@@ -98,9 +98,15 @@ static void releases_project(void *user, const struct projection *p)
         release_lanes_want_id(&r->lanes, p->barred, LANE_CLOSED);
     atomic_store(&r->is_held, false);
     if (atomic_load(&r->has_loader))
-        doorbell_ring(&r->bell);
+        releases_ring(r);
     if (r->host.on_wake != NULL)
         r->host.on_wake(r->host.user);
+}
+
+void releases_ring(struct releases *r)
+{
+    atomic_store(&r->is_due, true);
+    doorbell_ring(&r->bell);
 }
 
 void releases_copy_route(struct releases *r, struct projection *ret_route)
@@ -242,7 +248,7 @@ static void to_loader(struct releases *r, struct release_work *work)
     work->next = NULL;
     *end = work;
     pthread_mutex_unlock(&r->lock);
-    doorbell_ring(&r->bell);
+    releases_ring(r);
 }
 
 void releases_turn(struct releases *r)
@@ -286,6 +292,11 @@ static void ring_loader(void *user)
     doorbell_ring(&r->bell);
 }
 
+static void on_evaluator(void *user)
+{
+    releases_ring(user);
+}
+
 static void lane_bar(void *user, const char *candidate, bool is_barred)
 {
     struct releases *r = user;
@@ -298,7 +309,10 @@ static void on_tick(void *user, struct registry *registry)
     struct releases *r = user;
     struct why why = {0};
     bool has_changed = false;
-    if (!atomic_load(&r->has_loader))
+    pthread_mutex_lock(&r->lock);
+    bool is_rolled_out = r->route.rollout[0] != '\0';
+    pthread_mutex_unlock(&r->lock);
+    if (!atomic_load(&r->has_loader) || !is_rolled_out)
         return;
     enum status s = rollout_driver_tick(r->driver, registry, releases_now_us(), &has_changed, &why);
     if (s != OK)
@@ -418,7 +432,7 @@ const char *releases_stable_file(const struct releases *releases)
 static enum status start_loader(struct releases *r, struct why *ret_why)
 {
     const struct evaluator_options options = {
-        .engine = r->terms.engine, .on_news = ring_loader, .user = r};
+        .engine = r->terms.engine, .on_news = on_evaluator, .user = r};
     TRY(evaluator_new(&options, &r->evaluator, ret_why));
     if (pthread_create(&r->loader, NULL, releases_loader_run, r) != 0)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "the loader's thread cannot be started");
@@ -447,7 +461,7 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
 void releases_lane_changed(void *user)
 {
     struct releases *r = user;
-    doorbell_ring(&r->bell);
+    releases_ring(r);
     if (atomic_load(&r->has_loader))
         registry_thread_nudge(r->thread); /* an effect may have waited for it */
 }
@@ -464,21 +478,8 @@ static void end_calls(struct releases *r)
     }
 }
 
-static void remove_lanes(struct releases *r)
+void releases_stop(struct releases *r)
 {
-    for (uint32_t i = 0; r->has_lanes && i < RELEASE_LANES_MAX; i++) {
-        struct lane *lane = r->lanes.places[i].lane;
-        r->lanes.places[i].lane = NULL;
-        if (lane == NULL)
-            continue;
-        lane_want(lane, LANE_FREED);
-        engine_remove(r->terms.engine, &lane);
-    }
-}
-
-void releases_free(struct releases **releases)
-{
-    struct releases *r = *releases;
     if (r == NULL)
         return;
     atomic_store(&r->is_stopping, true);
@@ -490,9 +491,18 @@ void releases_free(struct releases **releases)
         end_calls(r);
     }
     evaluator_free(&r->evaluator);
+    if (r->has_lanes)
+        release_lanes_clear(&r->lanes); /* a journal that goes on finds nothing to do in memory */
+}
+
+void releases_free(struct releases **releases)
+{
+    struct releases *r = *releases;
+    if (r == NULL)
+        return;
+    releases_stop(r);
     registry_thread_free(&r->thread);
     rollout_driver_free(&r->driver);
-    remove_lanes(r);
     if (r->has_lanes)
         release_lanes_destroy(&r->lanes);
     for (struct release_path *p; (p = r->paths) != NULL;) {

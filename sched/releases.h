@@ -66,8 +66,10 @@ const char *releases_stable_file(const struct releases *releases);
  * is not the checkpoint that the registry calls stable. Waits for the loads. */
 enum status releases_start(struct releases *releases, const struct releases_terms *terms,
                            struct why *ret_why) MUST_USE;
-/* Ends its threads and takes its lanes from the engine, which must still be there. Calls that are open are answered
- * UNAVAILABLE. Takes NULL. */
+/* Ends its loader and its evaluator, and lets go of its lanes, which are the engine's to free. Calls that are open are
+ * answered DRAINING. Takes NULL. The order of an end: releases_stop, engine_free, releases_free. */
+void releases_stop(struct releases *releases);
+/* After the engine's end, which still calls releases_lane_changed. Takes NULL. */
 void releases_free(struct releases **releases);
 /* The engine's on_lane_change; user is the releases. Any thread, from releases_open on. */
 void releases_lane_changed(void *user);

@@ -291,7 +291,7 @@ static enum status forget(struct releases *r, struct registry *registry, struct 
     TRY(releases_find_generation(registry, call->subject, id, &row, &call->why));
     record_release(&row);
     TRY(release_forget(registry, &work->terms, id, &call->why));
-    doorbell_ring(&r->bell);
+    releases_ring(r);
     return print_generation(r, registry, call, id, false);
 }
 

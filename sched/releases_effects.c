@@ -49,7 +49,7 @@ static enum effect_outcome pin_previous(void *user, const struct journal_case *c
         return EFFECT_DONE;
     if (has_pin_failed(r, c->pinned, ret_why))
         return EFFECT_FAILED;
-    doorbell_ring(&r->bell);
+    releases_ring(r);
     return EFFECT_PENDING;
 }
 
@@ -130,7 +130,7 @@ static enum effect_outcome tidy(void *user, const struct journal_case *c, int64_
     struct releases *r = user;
     (void)c, (void)at_us, (void)evidence, (void)ret_why;
     if (r->has_loader)
-        doorbell_ring(&r->bell);
+        releases_ring(r);
     return EFFECT_DONE;
 }
 

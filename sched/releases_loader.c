@@ -17,7 +17,8 @@
 #include "sched/generation_receipts.h"
 #include "sched/releases_cells.h"
 
-#define IDLE_NS 200000000u
+#define IDLE_NS 1000000000u
+#define WAITING_NS 20000000u
 
 /* ---- one lane ---- */
 
@@ -423,6 +424,7 @@ static bool is_needed(const struct releases *r, const struct projection *p,
 static void let_go(struct releases *r, const struct projection *p, const struct views *views)
 {
     struct release_lane e;
+    r->is_waiting = false;
     for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
         if (!release_lanes_at(&r->lanes, i, &e))
             continue;
@@ -439,6 +441,9 @@ static void let_go(struct releases *r, const struct projection *p, const struct 
         struct lane *lane = release_lanes_pop(&r->lanes, i);
         if (lane != NULL)
             engine_remove(r->terms.engine, &lane);
+        else
+            r->is_waiting |= lane_wanted(e.lane) != LANE_OPEN &&
+                             (e.is_leaving || lane_wanted(e.lane) != LANE_FREED);
     }
 }
 
@@ -511,12 +516,14 @@ void *releases_loader_run(void *releases)
     atomic_store(&r->has_loader, true);
     bring_back(r);
     while (!atomic_load(&r->is_stopping)) {
+        bool is_due = atomic_exchange(&r->is_due, false) || r->is_waiting;
         for (struct release_work *work; (work = next_asked(r)) != NULL;)
             carry_out(r, work);
-        releases_evaluate_turn(r);
-        if (releases_reconcile(r, false, &why) != OK)
+        if (is_due)
+            releases_evaluate_turn(r);
+        if (is_due && releases_reconcile(r, false, &why) != OK)
             releases_say(r, true, "loader", "%s", why.text);
-        doorbell_wait(&r->bell, IDLE_NS);
+        doorbell_wait(&r->bell, r->is_waiting ? WAITING_NS : IDLE_NS);
     }
     return NULL;
 }

@@ -79,6 +79,7 @@ struct releases {
     bool has_bell;
     atomic_bool has_loader;
     atomic_bool is_stopping;
+    atomic_bool is_due; /* the loader has something to look at */
     /* Candidates are not admitted: a rollback is decided and not durable yet. */
     atomic_bool is_held;
     atomic_bool is_candidate_admitted;
@@ -105,6 +106,7 @@ struct releases {
 
     /* Loader thread. */
     int64_t reconciled_epoch;
+    bool is_waiting; /* for a lane to become free */
     char failed_space[SHA256_HEX]; /* of a load that failed under this epoch; "" */
     char evaluation_space[SHA256_HEX]; /* of the baseline's lane of the evaluation; "" */
     char evaluation_who[ADMIN_WHO_ROOM];
@@ -123,6 +125,8 @@ enum status releases_do(struct releases *r, release_task_fn *task, void *user,
 /* The same for a job of one's own. */
 void releases_do_job(struct releases *r, struct registry_job *job);
 void releases_copy_route(struct releases *r, struct projection *ret_route);
+/* The loader has something to look at. Any thread. */
+void releases_ring(struct releases *r);
 /* Where the bytes of a checkpoint or a set lie. NOT_FOUND. */
 enum status releases_find_file(struct releases *r, const char *hash,
                                char ret_path[RELEASES_PATH_ROOM], struct why *ret_why) MUST_USE;

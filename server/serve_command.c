@@ -192,11 +192,12 @@ static void announce(const struct parts *p, const char *url)
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");
 }
 
-/* The releases first, then the engine: both wake the loop until their threads have ended. */
+/* Whoever wakes the loop before the loop. */
 static void parts_release(struct parts *p)
 {
-    releases_free(&p->service.releases);
+    releases_stop(p->service.releases);
     engine_free(&p->service.engine);
+    releases_free(&p->service.releases);
     loop_free(&p->loop);
     tokenizer_free(&p->service.tokenizer);
 }
