@@ -43,6 +43,7 @@ struct registry_thread {
     pthread_t thread;
     atomic_bool is_stopping;
     atomic_bool is_writable;
+    atomic_bool is_nudged;
     atomic_uint n_ports;
     struct registry_port ports[REGISTRY_PORTS_MAX];
 };
@@ -104,13 +105,14 @@ static bool serve(struct registry_thread *t, struct registry_port *port)
 }
 
 /* How long it may sleep: until the next tick. */
-static uint64_t tick(struct registry_thread *t, int64_t *due_us)
+static uint64_t tick(struct registry_thread *t, int64_t *due_us, bool *ret_has_ticked)
 {
+    *ret_has_ticked = false;
     if (t->options.on_tick == NULL)
         return IDLE_NS;
     int64_t now = now_us(CLOCK_MONOTONIC);
     if (now >= *due_us) {
-        t->options.on_tick(t->options.user, t->registry);
+        *ret_has_ticked = t->options.on_tick(t->options.user, t->registry);
         *due_us = now + (int64_t)t->options.tick_ms * US_A_MS;
     }
     return (uint64_t)(*due_us - now) * 1000;
@@ -121,14 +123,19 @@ static void *run(void *user)
     struct registry_thread *t = user;
     struct why why;
     int64_t due_us = 0;
+    bool is_pending = true;
     for (;;) {
-        uint64_t idle_ns = tick(t, &due_us);
-        bool is_stopping = atomic_load(&t->is_stopping), is_busy = false;
+        bool is_due, is_busy = false, is_stopping = atomic_load(&t->is_stopping);
+        uint64_t idle_ns = tick(t, &due_us, &is_due);
         uint32_t n = atomic_load(&t->n_ports);
         for (uint32_t i = 0; i < n; i++)
             is_busy |= serve(t, &t->ports[i]);
-        bool is_pending = carry_on(t);
-        publish(t);
+        is_due |= is_busy || is_pending || atomic_exchange(&t->is_nudged, false) ||
+                  !atomic_load(&t->is_writable);
+        if (is_due) { /* an idle daemon reads no rows */
+            is_pending = carry_on(t);
+            publish(t);
+        }
         if (is_busy)
             continue;
         if (is_stopping)
@@ -243,6 +250,7 @@ struct registry_job *registry_port_next(struct registry_port *port)
 
 void registry_thread_nudge(struct registry_thread *thread)
 {
+    atomic_store(&thread->is_nudged, true);
     doorbell_ring(&thread->bell);
 }
 

@@ -30,9 +30,9 @@ struct registry_thread_options {
         *effects; /* a loan until registry_thread_free; called on the registry thread */
     /* On the registry thread, when the projection changed; must not block. */
     void (*on_projection)(void *user, const struct projection *projection);
-    /* On the registry thread, every tick_ms and not while a job runs; NULL: never. What it changes is
-     * projected. */
-    void (*on_tick)(void *user, struct registry *registry);
+    /* On the registry thread, every tick_ms and not while a job runs; NULL: never. True: it may have changed
+     * something, which is projected. */
+    bool (*on_tick)(void *user, struct registry *registry);
     uint32_t tick_ms;
     void *user;
     uint32_t queue_max; /* jobs of one port */

@@ -304,7 +304,7 @@ static void lane_bar(void *user, const char *candidate, bool is_barred)
     atomic_store(&r->is_held, is_barred);
 }
 
-static void on_tick(void *user, struct registry *registry)
+static bool on_tick(void *user, struct registry *registry)
 {
     struct releases *r = user;
     struct why why = {0};
@@ -313,10 +313,11 @@ static void on_tick(void *user, struct registry *registry)
     bool is_rolled_out = r->route.rollout[0] != '\0';
     pthread_mutex_unlock(&r->lock);
     if (!atomic_load(&r->has_loader) || !is_rolled_out)
-        return;
+        return false;
     enum status s = rollout_driver_tick(r->driver, registry, releases_now_us(), &has_changed, &why);
     if (s != OK)
         releases_say(r, true, "rollout", "%s", why.text);
+    return true;
 }
 
 static void on_decision(void *user, const struct release_rollout *rollout,
@@ -453,9 +454,7 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
     if (p.stable[0] == '\0')
         TRY(releases_found(r, ret_why));
     TRY(releases_reconcile(r, true, ret_why));
-    TRY(start_loader(r, ret_why));
-    registry_thread_nudge(r->thread);
-    return OK;
+    return start_loader(r, ret_why);
 }
 
 void releases_lane_changed(void *user)

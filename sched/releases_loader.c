@@ -514,7 +514,8 @@ void *releases_loader_run(void *releases)
     struct releases *r = releases;
     struct why why = {0};
     atomic_store(&r->has_loader, true);
-    bring_back(r);
+    if (r->dir[0] != '\0')
+        bring_back(r);
     while (!atomic_load(&r->is_stopping)) {
         bool is_due = atomic_exchange(&r->is_due, false) || r->is_waiting;
         for (struct release_work *work; (work = next_asked(r)) != NULL;)
