@@ -92,6 +92,17 @@ size_t kernel_use_list(const struct model *model, const struct kernels *kernels,
     return n;
 }
 
+size_t kernel_use_names(const struct model *model, const struct kernels *kernels,
+                        const char *ret_names[KERNEL_USE_MAX])
+{
+    struct kernel_use uses[KERNEL_USE_MAX];
+    size_t n_names = 0, n = kernel_use_list(model, kernels, uses);
+    for (size_t i = 0; i < n; i++)
+        if (uses[i].function != NULL)
+            ret_names[n_names++] = uses[i].function;
+    return n_names;
+}
+
 /* The name among functions that is of this operation; NULL if none is. */
 static const char *named(const char *op, const char *const *functions, size_t n)
 {

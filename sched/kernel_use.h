@@ -18,6 +18,9 @@ struct kernel_use {
 /* In the order of kernels.def; at most KERNEL_USE_MAX. */
 size_t kernel_use_list(const struct model *model, const struct kernels *kernels,
                        struct kernel_use ret_uses[KERNEL_USE_MAX]);
+/* The functions alone, of the operations that kernels.def has one for: what a plan receipt names. */
+size_t kernel_use_names(const struct model *model, const struct kernels *kernels,
+                        const char *ret_names[KERNEL_USE_MAX]);
 /* How many of the uses run another function than the named ones. An operation that no name is for must
  * be one that kernels.def does not have either. */
 uint32_t kernel_use_differences(const struct kernel_use *uses, size_t n_uses,

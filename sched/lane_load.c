@@ -15,6 +15,7 @@
 #include "config/mem.h"
 #include "sched/available_memory.h"
 #include "sched/engine_priv.h"
+#include "sched/kernel_use.h"
 #include "sched/request_priv.h"
 
 enum { NICE_MOST = 19, THREADS_BESIDE = 2 };
@@ -114,6 +115,18 @@ static void settle(struct lane *lane, const struct lane_terms *terms)
     lane->tokens_max = cache_tokens_max(cache);
 }
 
+/* The lane's own kernels are what its plan receipt is made from; its pass's are those that run. */
+static enum status start_watching(struct lane *lane, struct why *ret_why)
+{
+    struct lane_collector_parts watched = {
+        .model = lane->parts.model, .cache = lane->parts.cache, .kernels = &lane->pass->kernels};
+    const char *names[KERNEL_USE_MAX];
+    TRY(lane_collector_new(&watched, &lane->collector, ret_why));
+    lane_collector_expect(lane->collector, names,
+                          kernel_use_names(lane->parts.model, &lane->parts.kernels, names));
+    return OK;
+}
+
 static enum status start_warmer(struct lane *lane, struct why *ret_why)
 {
     uint32_t there[CACHE_GROUPS_MAX];
@@ -138,9 +151,7 @@ static enum status build(struct loading *l)
                         on_news, lane, l->ret_why));
     settle(lane, l->terms);
     TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
-    struct lane_collector_parts watched = {
-        .model = lane->parts.model, .cache = lane->parts.cache, .kernels = &lane->pass->kernels};
-    TRY(lane_collector_new(&watched, &lane->collector, l->ret_why));
+    TRY(start_watching(lane, l->ret_why));
     TRY(start_warmer(lane, l->ret_why));
     lane_publish(lane, false);
     return OK;

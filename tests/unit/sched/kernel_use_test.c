@@ -36,9 +36,7 @@ static struct use_list list(const struct decoder_rig *rig, const struct kernels 
 {
     struct use_list l = {0};
     l.n = kernel_use_list(rig->model, kernels, l.uses);
-    for (size_t i = 0; i < l.n; i++)
-        if (l.uses[i].function != NULL)
-            l.names[l.n_names++] = l.uses[i].function;
+    l.n_names = kernel_use_names(rig->model, kernels, l.names);
     return l;
 }
 

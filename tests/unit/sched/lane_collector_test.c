@@ -92,12 +92,9 @@ static void serve(uint32_t n_requests, uint32_t max_tokens)
 
 static void expect(const struct kernels *planned)
 {
-    struct kernel_use uses[KERNEL_USE_MAX];
     const char *names[KERNEL_USE_MAX];
-    size_t n = kernel_use_list(rig_parts(rig)->model, planned, uses);
-    for (size_t i = 0; i < n; i++)
-        names[i] = uses[i].function;
-    lane_collector_expect(collector, names, n);
+    lane_collector_expect(collector, names,
+                          kernel_use_names(rig_parts(rig)->model, planned, names));
 }
 
 START_TEST(a_sound_lane_passes)
