@@ -135,7 +135,7 @@ static void on_row(void *user, const struct decoder_row *row)
     uint64_t took = thread_ns() - start;
     c->evidence.audit_ns += took;
     c->saved_ns -= (int64_t)took;
-    c->row_ns = took > c->row_ns ? took : c->row_ns - (c->row_ns - took) / 16;
+    c->row_ns = took > c->row_ns ? took : c->row_ns - (c->row_ns - took) / 4;
     c->is_asked = false;
 }
 

@@ -61,8 +61,10 @@ enum status oracle_audit_new(const struct graph *graph, enum kv_type type,
         a->copy_bytes = bytes > a->copy_bytes ? bytes : a->copy_bytes;
     }
     a->copy = mem_map(a->copy_bytes);
-    if (a->copy != NULL)
+    if (a->copy != NULL) {
+        a->copy[0] = 1; /* the system gives its first piece now, not to the first row */
         return OK;
+    }
     oracle_audit_free(ret_audit);
     return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the oracle's copy of %u tokens",
                    graph->context);

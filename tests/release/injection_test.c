@@ -4,7 +4,7 @@
 #include "tests/support/suite_run.h"
 
 /* That a p99 is below a value can be said after some hundreds of requests only. */
-enum { ROUNDS_MAX = 60, REQUESTS_A_ROUND = 8, TAIL_REQUESTS = 1500 };
+enum { ROUNDS_MAX = 400, REQUESTS_A_ROUND = 8, TAIL_REQUESTS = 1500 };
 
 static struct canary_rig rig;
 
