@@ -12,7 +12,9 @@
 #include "config/graph.h"
 #include "sched/model.h"
 #include "sched/releases.h"
+#include "server/admin.h"
 #include "server/command.h"
+#include "server/listen_address.h"
 #include "server/log.h"
 #include "server/loop.h"
 #include "server/release_stats.h"
@@ -114,6 +116,26 @@ static enum status open_releases(struct parts *p, const char *path, struct why *
     return releases_open(&options, &p->service.releases, ret_why);
 }
 
+static enum status ask_releases(void *user, struct admin_call *call)
+{
+    const struct parts *p = user;
+    return releases_ask(p->service.releases, call);
+}
+
+/* Behind the registry, whose lock tells daemons of one folder apart. */
+static enum status open_admin(struct parts *p, struct why *ret_why)
+{
+    const struct options *o = &p->service.options;
+    const char *state_dir = o->release_state[0] != '\0' ? o->release_state : NULL;
+    char address[ADMIN_ADDRESS_ROOM];
+    TRY(admin_address(&p->service, state_dir, address, ret_why));
+    if (address[0] == '\0')
+        return OK;
+    TRY(admin_new(o->admin_keys[0] != '\0' ? o->admin_keys : NULL,
+                  (struct admin_side){.user = p, .ask = ask_releases}, &p->service.admin, ret_why));
+    return loop_bind_admin(p->loop, address, ret_why);
+}
+
 static enum status start_releases(struct parts *p, struct why *ret_why)
 {
     const struct options *o = &p->service.options;
@@ -152,6 +174,7 @@ static enum status load(struct parts *p, const char *path, struct why *ret_why)
 {
     struct gguf *gguf = NULL;
     TRY(open_releases(p, path, ret_why));
+    TRY(open_admin(p, ret_why));
     path = releases_stable_file(p->service.releases);
     TRY(gguf_open(path, &gguf, ret_why));
     enum status s = tokenizer_new(gguf, &p->service.tokenizer, ret_why);
@@ -179,6 +202,21 @@ static enum status start(struct parts *p, const char *path, const char **ret_url
     return loop_listen(p->loop, ret_url, ret_why);
 }
 
+static void announce_admin(const struct parts *p)
+{
+    struct sockaddr_storage address;
+    const char *url = loop_admin_url(p->loop), *set = p->service.options.admin_listen;
+    if (url == NULL)
+        return;
+    log_event(LOG_LEVEL_INFO, "admin", "the admin API is at %s", url);
+    if (set[0] != '\0' && listen_address_parse("admin.listen", set, &address, NULL) == OK &&
+        !listen_address_is_local(&address))
+        log_event(LOG_LEVEL_WARN, "admin",
+                  "keys and answers are readable on their way to %s: let "
+                  "something that speaks TLS stand in front of it",
+                  url);
+}
+
 static void announce(const struct parts *p, const char *url)
 {
     const struct service *s = &p->service;
@@ -186,8 +224,8 @@ static void announce(const struct parts *p, const char *url)
     fflush(stdout);
     log_event(LOG_LEVEL_INFO, "ready",
               "%s serves %s, generation %s, context %u, pages for %llu tokens", url, s->model_name,
-              s->generation, lane_context(s->lane),
-              (unsigned long long)lane_pool_tokens(s->lane));
+              s->generation, lane_context(s->lane), (unsigned long long)lane_pool_tokens(s->lane));
+    announce_admin(p);
     if (!service_notify("READY=1"))
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");
 }
@@ -198,6 +236,7 @@ static void parts_release(struct parts *p)
     releases_stop(p->service.releases);
     engine_free(&p->service.engine);
     releases_free(&p->service.releases);
+    admin_free(&p->service.admin);
     loop_free(&p->loop);
     tokenizer_free(&p->service.tokenizer);
 }
