@@ -1,4 +1,4 @@
-/* release_fuzz.c: any bytes as a rollout's plan, as an evaluation set, as receipts of both, as a manifest, and as a row.
+/* release_fuzz.c: any bytes as a rollout's plan, as an evaluation's set and terms, as receipts of both, as a manifest, and as a row.
  *
  * HOW     A plan that is taken comes back out of its canonical form with the same hash. A receipt that
  *         is derived again was a receipt.
@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"
 #include "sched/evaluation_manifest.h"
+#include "sched/evaluation_plan.h"
 #include "sched/evaluation_receipt.h"
 #include "sched/evaluation_set.h"
 #include "sched/release_rollout.h"
@@ -46,6 +47,19 @@ static void check_set(struct slice text)
     for (uint32_t i = 0; s == OK && i < set->n_items; i++)
         ASSERT(set->items[i].slice < set->n_slices && set->items[i].prompt[0] != '\0');
     evaluation_set_free(&set);
+}
+
+static void check_terms(struct slice text)
+{
+    struct evaluation_terms terms = {0};
+    struct why why = {0};
+    char *path = NULL;
+    evaluation_terms_defaults(&(struct evaluation_room){1024, 4, 64}, &terms);
+    enum status s = evaluation_terms_read(&terms, text, &path, &why);
+    check_said(s, STATUS_BAD_REQUEST, &why);
+    ASSERT(evaluation_matrix_check(&terms.matrix, &why) == OK && terms.repetitions > 0);
+    ASSERT(s == OK || path == NULL);
+    mem_free(path);
 }
 
 static void check_receipts(struct slice text)
@@ -97,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct slice text = {(const char *)bytes, len};
     check_plan(text);
     check_set(text);
+    check_terms(text);
     check_receipts(text);
     check_manifest(text);
     check_record(text);

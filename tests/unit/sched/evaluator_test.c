@@ -212,19 +212,13 @@ static struct evaluation_result *derive(const struct evaluator_end *end)
     return result;
 }
 
-static enum gate_verdict verdict_of(const struct evaluation_result *result, enum gate gate)
+static void check_verdict(const struct evaluation_result *result, enum gate gate,
+                          enum gate_verdict expected)
 {
     struct gate_judgement judgement;
     gate_judge(gate, &result->evidence, &terms.thresholds, 1, &judgement);
-    printf("%s: %s: %s\n", gate_rows[gate].key, gate_verdict_name(judgement.verdict),
-           judgement.text);
-    return judgement.verdict;
-}
-
-static void print_all(const struct evaluation_result *result)
-{
-    for (int i = 0; i < GATE_COUNT; i++)
-        (void)verdict_of(result, (enum gate)i);
+    ck_assert_msg(judgement.verdict == expected, "%s: %s: %s", gate_rows[gate].key,
+                  gate_verdict_name(judgement.verdict), judgement.text);
 }
 
 /* ---- tests ---- */
@@ -236,7 +230,8 @@ START_TEST(a_good_candidate_passes)
     start();
     wait_end(&end);
     struct evaluation_result *result = derive(&end);
-    print_all(result);
+    for (int i = 0; i < GATE_COUNT; i++)
+        check_verdict(result, (enum gate)i, VERDICT_PASS);
     ck_assert(end.passes);
     ck_assert(end.cells.has_passed[0] && end.cells.has_passed[1]);
     ck_assert_uint_ge(result->evidence.canary.n_requests, 300);
@@ -257,7 +252,7 @@ START_TEST(changed_weights_fail_quality)
     wait_end(&end);
     struct evaluation_result *result = derive(&end);
     ck_assert(!end.passes);
-    ck_assert_int_eq(verdict_of(result, GATE_QUALITY), VERDICT_FAIL);
+    check_verdict(result, GATE_QUALITY, VERDICT_FAIL);
     ck_assert_uint_eq(evaluation_cells_most(&end.cells).context, 0);
     mem_free(end.receipt);
     mem_free(result);
@@ -272,10 +267,9 @@ START_TEST(a_slower_candidate_fails_the_slo)
     start();
     wait_end(&end);
     struct evaluation_result *result = derive(&end);
-    print_all(result);
     ck_assert(!end.passes);
-    ck_assert_int_eq(verdict_of(result, GATE_GOODPUT), VERDICT_FAIL);
-    ck_assert_int_eq(verdict_of(result, GATE_QUALITY), VERDICT_PASS);
+    check_verdict(result, GATE_GOODPUT, VERDICT_FAIL);
+    check_verdict(result, GATE_QUALITY, VERDICT_PASS);
     mem_free(end.receipt);
     mem_free(result);
 }
@@ -398,7 +392,6 @@ START_TEST(warming_fills_the_candidates_own_namespace)
         ck_assert(end.is_warming && end.passes);
         ck_assert_msg(strstr(end.receipt, "\"shared_pages\":0,") != NULL, "%s", end.receipt);
         ck_assert_msg(strstr(end.receipt, "\"kind\":\"warming\"") != NULL, "%s", end.receipt);
-        printf("%s\n", end.receipt);
         mem_free(end.receipt);
     }
     struct engine_stats of_baseline, of_candidate;
@@ -460,6 +453,27 @@ START_TEST(an_evaluator_may_go_at_any_moment)
 }
 END_TEST
 
+/* Every request takes memory: at whichever the machine refuses, the run ends and nothing is left behind. */
+START_TEST(memory_that_cannot_be_had_ends_the_run)
+{
+    static const uint64_t nths[] = {1, 2, 3, 10, 100, 260, 300};
+    struct evaluator_end end;
+    candidate = load(change_one_number, 2, &fast_kernels);
+    terms.repetitions_max = 2;
+    struct evaluation_plan *plan = plan_of();
+    mem_fail_nth(nths[_i]);
+    ck_assert_int_eq(evaluator_start(evaluator, &plan, candidate, baseline, &why), OK);
+    wait_end(&end);
+    bool has_struck = mem_failure_struck();
+    mem_fail_nth(0);
+    ck_assert(has_struck);
+    ck_assert_int_eq(end.status, STATUS_NO_MEMORY);
+    ck_assert_msg(strstr(end.why.text, "memory") != NULL, "%s", end.why.text);
+    ck_assert_ptr_null(end.receipt);
+    ck_assert_uint_eq(lane_in_flight(baseline) + lane_in_flight(candidate), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("evaluator");
@@ -477,6 +491,7 @@ int main(void)
     tcase_add_test(tc, one_namespace_for_both_is_refused);
     tcase_add_test(tc, the_canary_finds_what_the_evaluation_found);
     tcase_add_loop_test(tc, an_evaluator_may_go_at_any_moment, 0, 4);
+    tcase_add_loop_test(tc, memory_that_cannot_be_had_ends_the_run, 0, 7);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
