@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Generations over the real daemon: publish, evaluation, rollout, promotion, rollback, restarts in between, and what is refused.
+release_test.py MAKE_MODEL"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from daemon import required, run_cases, seconds  # noqa: E402
+from releasing import Releasing, make_model  # noqa: E402
+
+MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
+
+
+class Release(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.models = tempfile.TemporaryDirectory()
+        for name, flags in (("one", []), ("two", ["--nudge"]), ("other", ["--seed", "9"]), ("nan", ["--nan"]),
+                            ("vocabulary", ["--other-vocab"]), ("cut", ["--cut", "30000"])):
+            setattr(cls, name, make_model(MAKE_MODEL, cls.models.name, name, *flags))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.models.cleanup()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.state = os.path.join(self.folder.name, "state")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def daemon(self, *flags, model=None):
+        return Releasing(self.state, model or self.one, *flags)
+
+    def ids(self, d):
+        """{state: first digits of the id}"""
+        return {g["state"]: g["id"][:16] for g in json.loads(d.foldkv("generations", "--json"))["generations"]}
+
+    def verify(self):
+        run = subprocess.run([required("FOLDKV_TEST_BINARY"), "audit", "verify", "--state", self.state], capture_output=True, text=True,
+                             timeout=seconds(60))
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_1_publish_to_rollback(self):
+        with self.daemon() as d:
+            stable = self.ids(d)["stable"]
+            self.assertEqual(d.answer()[0], stable)
+            published = json.loads(d.foldkv("publish", self.two, "--name", "two", "--json"))
+            two = published["id"][:16]
+            self.assertEqual((published["state"], set(published["receipts"]) >= {"checkpoint", "cache", "plan", "placement"}), ("ready", True))
+            self.assertNotEqual(two, stable)
+            self.assertEqual({generation for generation, _ in (d.answer() for _ in range(20))}, {stable})
+            self.assertIn("passed: it may be rolled out", d.evaluate("two"))
+            self.assertEqual(self.ids(d)["warmed"], two)
+            self.assertIn("awaiting_approval", d.start("two", 3000))
+            d.foldkv("rollout", "approve")
+            seen = d.traffic(lambda: d.rollout()["now"]["state"] != "step")
+            self.assertEqual({generation for generation, _ in seen}, {stable, two})
+            waiting = d.in_state("awaiting_approval")
+            self.assertEqual({gate["verdict"] for gate in waiting["gates"]}, {"pass"}, waiting["gates"])
+            d.foldkv("rollout", "approve")
+            d.in_state("promoted")
+            self.assertEqual(d.answer()[0], two)
+            self.assertEqual(self.ids(d), {"stable": two, "previous": stable})
+            d.foldkv("rollback", "--reason", "a test")
+            d.in_state("rolled_back")
+            self.assertEqual(d.answer()[0], stable)
+            self.assertEqual(self.ids(d), {"stable": stable, "rolled_back": two})
+            self.verify()
+            lines = [json.loads(line) for line in d.foldkv("audit", "list", "--admin", f"unix:{self.state}/admin.sock").splitlines()]
+            self.assertEqual([line["entry"]["seq"] for line in lines], list(range(1, len(lines) + 1)))
+            self.assertIn(f"uid:{os.getuid()}", {line["entry"]["who"] for line in lines})
+        self.verify()
+
+    def test_2_restarts_in_between(self):
+        d = self.daemon()
+        stable = self.ids(d)["stable"]
+        two = json.loads(d.foldkv("publish", self.two, "--name", "two", "--json"))["id"][:16]
+        d.evaluate("two")
+        d.start("two", 3000)
+        d.foldkv("rollout", "approve")
+        d.traffic(lambda: d.rollout()["arms"]["canary"]["requests"] > 5)
+        d.kill()
+        d = self.daemon()
+        self.assertEqual(d.rollout()["now"]["state"], "step")
+        d.traffic(lambda: d.rollout()["now"]["state"] != "step")
+        d.in_state("awaiting_approval")
+        d.stop()
+        d = self.daemon()
+        d.foldkv("rollout", "approve")
+        d.in_state("promoted")
+        d.kill()
+        with self.assertRaises(AssertionError) as caught:
+            self.daemon(model=self.other)  # it is not what the registry calls stable
+        self.assertIn("ready line", str(caught.exception))
+        d = self.daemon(model=self.two)
+        self.assertEqual((d.answer()[0], self.ids(d)), (two, {"stable": two, "previous": stable}))
+        d.foldkv("rollback")
+        d.in_state("rolled_back")
+        d.kill()
+        d = self.daemon()
+        self.assertEqual((d.answer()[0], self.ids(d)), (stable, {"stable": stable, "rolled_back": two}))
+        d.stop()
+        self.verify()
+
+    def test_3_what_is_refused(self):
+        with self.daemon() as d:
+            self.assertIn("tokenizer", d.foldkv("publish", self.vocabulary, code=1))
+            self.assertIn("invalid_request", d.foldkv("publish", self.cut, code=1))
+            first = d.foldkv("publish", self.two, "--name", "two", "--json")
+            self.assertEqual(json.loads(d.foldkv("publish", self.two, "--name", "two", "--json"))["id"], json.loads(first)["id"])
+            self.assertIn("name_taken", d.foldkv("publish", self.other, "--name", "two", code=1))
+            self.assertIn("cannot", d.foldkv("rollout", "start", "two", code=1).replace("may not", "cannot"))
+            self.assertIn("not_found", d.foldkv("rollout", "start", "nobody", code=1))
+            self.assertIn("epoch_mismatch", d.foldkv("publish", self.other, "--epoch", "1", code=1))
+            self.assertEqual(set(self.ids(d)), {"stable", "ready"})
+        self.verify()
+
+    def test_4_a_broken_candidate_fails_its_evaluation(self):
+        with self.daemon() as d:
+            stable = self.ids(d)["stable"]
+            d.foldkv("publish", self.nan, "--name", "nan")
+            d.evaluate("nan", code=1)
+            d.foldkv("rollout", "start", "nan", code=1)
+            self.assertEqual(d.answer()[0], stable)
+
+    def test_5_nothing_of_it_is_on_the_inference_port(self):
+        with self.daemon() as d:
+            for path in ("/admin/v1/generations", "/admin/v1/rollback"):
+                link = d.connect()
+                link.request("GET", path)
+                self.assertEqual(link.getresponse().status, 404)
+                link.close()
+            self.assertEqual(os.stat(os.path.join(self.state, "admin.sock")).st_mode & 0o777, 0o600)
+
+
+if __name__ == "__main__":
+    run_cases()
