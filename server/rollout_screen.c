@@ -41,11 +41,12 @@ static void print_head(const json_t *status, FILE *out)
     const char *reason = rollout_screen_text(now, "reason");
     bool is_gate = strcmp(reason, "gate_failed") == 0 || strcmp(reason, "no_data") == 0 ||
                    strcmp(reason, "inconclusive") == 0;
+    bool is_step = rollout_screen_state(status) == ROLLOUT_STEP;
     fprintf(out, "rollout    %s\ncandidate  %s\nbaseline   %s\nstate      %s", rollout_screen_text(status, "id"),
             rollout_screen_text(status, "candidate"), rollout_screen_text(status, "baseline"),
-            rollout_screen_text(now, "state"));
+            is_step ? "" : rollout_screen_text(now, "state"));
     if (json_is_true(json_object_get(now, "has_served")))
-        fprintf(out, ", step %lld of %zu", number_of(now, "step") + 1, n_steps);
+        fprintf(out, "%sstep %lld of %zu", is_step ? "" : ", ", number_of(now, "step") + 1, n_steps);
     fprintf(out, ", %.2f %% of requests\n", (double)number_of(status, "weight_bp") / 100.0);
     if (reason[0] != '\0' && strcmp(reason, "none") != 0)
         fprintf(out, "reason     %s%s%s\n", reason, is_gate ? ": " : "",

@@ -22,7 +22,7 @@ struct wish {
 
 static const char usage[] =
     "usage: make_model OUT.gguf [--seed N] [--layers N] [--hidden N] [--ffn N] [--heads N] [--kv-heads N]\n"
-    "       [--context N] [--type GGML-ID] [--name TEXT]\n"
+    "       [--context N] [--type GGML-ID] [--vocab N] [--name TEXT]\n"
     "       [--nudge] (one weight differs) [--nan] (one weight is NaN) [--other-vocab] (one token differs)\n"
     "       [--cut BYTES] (only the first of the file)\n";
 
@@ -58,7 +58,7 @@ static bool read_value(const char *flag, const char *value, struct wish *w)
         {"--layers", &w->model.layers},     {"--hidden", &w->model.hidden},
         {"--ffn", &w->model.ffn},           {"--heads", &w->model.heads},
         {"--kv-heads", &w->model.kv_heads}, {"--context", &w->model.context},
-        {"--type", &w->model.type},
+        {"--type", &w->model.type},         {"--vocab", &w->model.vocab},
     };
     uint64_t number;
     if (strcmp(flag, "--name") == 0)
@@ -75,25 +75,34 @@ static bool read_value(const char *flag, const char *value, struct wish *w)
     return false;
 }
 
-/* Byte-level, as vocabulary_file.h describes it. */
-static void add_vocabulary(struct gguf_writer *w, bool is_other)
+/* Byte-level, as vocabulary_file.h describes it; what is beyond its tokens are words that no text has. */
+static void add_vocabulary(struct gguf_writer *w, uint32_t n_tokens, bool is_other)
 {
     static struct vocabulary_file file;
-    const char *tokens[VOCABULARY_FILE_TOKENS], *merges[VOCABULARY_FILE_MERGES];
+    const char *merges[VOCABULARY_FILE_MERGES];
+    const char **tokens = mem_zalloc(n_tokens, sizeof *tokens);
+    char(*words)[16] = mem_zalloc(n_tokens, sizeof *words);
+    int32_t *kinds = mem_zalloc(n_tokens, sizeof *kinds);
+    ASSERT(tokens != NULL && words != NULL && kinds != NULL && n_tokens >= VF_COUNT);
     vocabulary_file_init(&file);
     if (is_other)
         vocabulary_file_set(file.tokens[VF_TOOL], "<other>");
-    for (int i = 0; i < file.n_tokens; i++)
-        tokens[i] = file.tokens[i];
+    for (uint32_t i = 0; i < n_tokens; i++) {
+        snprintf(words[i], sizeof words[i], "word%u", i);
+        tokens[i] = i < VF_COUNT ? file.tokens[i] : words[i];
+        kinds[i] = i < VF_COUNT ? file.kinds[i] : 1;
+    }
     for (int i = 0; i < file.n_merges; i++)
         merges[i] = file.merges[i];
     gguf_writer_string(w, "tokenizer.ggml.model", file.model);
     gguf_writer_string(w, "tokenizer.ggml.pre", file.pre);
-    gguf_writer_strings(w, "tokenizer.ggml.tokens", tokens, (size_t)file.n_tokens);
-    gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, file.kinds, (uint64_t)file.n_kinds,
-                      (size_t)file.n_kinds * sizeof file.kinds[0]);
+    gguf_writer_strings(w, "tokenizer.ggml.tokens", tokens, n_tokens);
+    gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, kinds, n_tokens, n_tokens * sizeof *kinds);
     gguf_writer_strings(w, "tokenizer.ggml.merges", merges, (size_t)file.n_merges);
     gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)file.eos);
+    mem_free(kinds);
+    mem_free(words);
+    mem_free(tokens);
 }
 
 /* Numbers of a tensor that is stored as F32 whatever the matrices are. */
@@ -110,7 +119,7 @@ static bool write_file(const char *path, const struct wish *wish)
 {
     size_t len;
     struct gguf_writer *w = small_model_writer(&wish->model);
-    add_vocabulary(w, wish->has_other_vocabulary);
+    add_vocabulary(w, wish->model.vocab, wish->has_other_vocabulary);
     if (wish->name != NULL) {
         gguf_writer_drop_key(w, "general.name");
         gguf_writer_string(w, "general.name", wish->name);
@@ -137,7 +146,7 @@ int main(int argc, char **argv)
             is_right = i + 1 < argc && read_value(argv[i], argv[i + 1], &wish);
             i++;
         }
-    if (!is_right) {
+    if (!is_right || wish.model.vocab < VF_COUNT) {
         fputs(usage, stderr);
         return 2;
     }
