@@ -41,9 +41,9 @@ void generation_id_of(const char *identity, const char *plan, const char *evalua
 void generation_id_namespace(const char *id, int64_t epoch, const char *use,
                              char ret_namespace[SHA256_HEX])
 {
-    uint8_t parts[SHA256_BYTES + 8 + 16] = {0};
+    uint8_t parts[SHA256_BYTES + 8 + GENERATION_USE_MAX] = {0};
     size_t len = strlen(use);
-    ASSERT(len <= 16);
+    ASSERT(len <= GENERATION_USE_MAX);
     bytes_of(id, parts);
     for (int i = 0; i < 8; i++)
         parts[SHA256_BYTES + i] = (uint8_t)((uint64_t)epoch >> (8 * i));

@@ -7,6 +7,8 @@
 
 #include "config/sha256.h"
 
+enum { GENERATION_USE_MAX = 96 }; /* bytes of a namespace's use */
+
 /* True for 64 lower-case hex digits. */
 bool generation_id_is_hash(const char *text);
 /* SHA-256(I, plan hash, evaluation-set hash), as bytes one behind the other. Each is a hash. */

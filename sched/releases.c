@@ -17,6 +17,7 @@
 #include <stdarg.h>
 
 #include "config/mem.h"
+#include "sched/generation_content.h"
 #include "sched/engine.h"
 #include "sched/object_store.h"
 
@@ -441,6 +442,16 @@ static enum status start_loader(struct releases *r, struct why *ret_why)
     return OK;
 }
 
+/* What candidates' tokenizers are held against. */
+static enum status read_tokenizer(struct releases *r, struct why *ret_why)
+{
+    struct gguf *gguf = NULL;
+    TRY(gguf_open(releases_stable_file(r), &gguf, ret_why));
+    enum status s = generation_content_tokenizer(gguf, r->tokenizer);
+    gguf_free(&gguf);
+    return s;
+}
+
 enum status releases_start(struct releases *r, const struct releases_terms *terms,
                            struct why *ret_why)
 {
@@ -454,6 +465,7 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
     if (p.stable[0] == '\0')
         TRY(releases_found(r, ret_why));
     TRY(releases_reconcile(r, true, ret_why));
+    TRY(read_tokenizer(r, ret_why));
     return start_loader(r, ret_why);
 }
 

@@ -516,6 +516,7 @@ void *releases_loader_run(void *releases)
     atomic_store(&r->has_loader, true);
     if (r->dir[0] != '\0')
         bring_back(r);
+    atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
     while (!atomic_load(&r->is_stopping)) {
         bool is_due = atomic_exchange(&r->is_due, false) || r->is_waiting;
         for (struct release_work *work; (work = next_asked(r)) != NULL;)
