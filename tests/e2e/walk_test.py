@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The walk of docs/release.md, pasted into a shell as it stands; only model, folder and port are the test's. walk_test.py MAKE_MODEL"""
+"""The walk of docs/release.md, pasted into a shell as it stands; only model, folder, port and the size of the pools are the
+test's. walk_test.py MAKE_MODEL"""
 import os
 import re
 import signal
@@ -36,7 +37,7 @@ class Walk(unittest.TestCase):
                                "--kv-heads", "1")
             s.close()
             text = f"PATH={os.path.dirname(required('FOLDKV_TEST_BINARY'))}:$PATH\nMODEL={model}\nSTATE={folder}/state\n"
-            text += "\n".join(rest).replace("127.0.0.1:8080", f"127.0.0.1:{port}")
+            text += "\n".join(rest).replace("127.0.0.1:8080", f"127.0.0.1:{port}").replace("64MiB", "4MiB")
             code, out = self.paste(text, folder)
         out = "\n".join(line for line in out.splitlines() if " completed: " not in line)
         self.assertEqual(code, 0, out[-6000:])
