@@ -210,10 +210,11 @@ static void judge_step(struct turn *turn)
     bool has_sample = has_minimum(turn->before, turn->plan, turn->event->evidence);
     uint64_t now_ms = turn->event->now_ms, started_ms = turn->before->started_ms;
     bool is_late = now_ms >= started_ms + (uint64_t)step->max_seconds * 1000;
+    bool is_due = is_late || (has_sample && now_ms >= started_ms + ROLLOUT_PATIENCE_SECONDS * 1000);
     enum gate mute = first_mute_failure(turn->decision);
     if (has_sample && all_pass(turn->decision))
         end_step(turn, false);
-    else if ((has_sample || is_late) && mute != GATE_COUNT)
+    else if (is_due && mute != GATE_COUNT)
         move_for(turn, ROLLOUT_ROLLING_BACK, ACTION_ROLL_BACK, REASON_NO_DATA, mute);
     else if (is_late)
         pause_step(turn, has_sample);

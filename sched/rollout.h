@@ -10,6 +10,10 @@
 
 #include "sched/rollout_plan.h"
 
+/* How long a step that has its sample waits for gates that fail without data: they are measured at intervals,
+ * and a busy step has its sample before the first of them. */
+enum { ROLLOUT_PATIENCE_SECONDS = 90 };
+
 enum rollout_state {
 #define STATE(NAME, name, moves) ROLLOUT_##NAME,
 #include "sched/rollout.def"

@@ -194,7 +194,9 @@ START_TEST(no_data_pauses_or_fails_as_the_table_says)
     ck_assert_int_eq(rollout.reason, REASON_NO_DATA);
     ck_assert_int_eq(rollout.gate, GATE_NUMERICAL);
     must(EVENT_RESUME, ROLLOUT_STEP, ACTION_CONTINUE);
-    evidence.has_quality = false; /* due by its sample: this gate does not wait */
+    evidence.has_quality = false; /* due by its sample: this gate is given time, but not for ever */
+    must(EVENT_TICK, ROLLOUT_STEP, ACTION_NONE);
+    now_ms += (uint64_t)ROLLOUT_PATIENCE_SECONDS * 1000;
     must(EVENT_TICK, ROLLOUT_ROLLING_BACK, ACTION_ROLL_BACK);
     ck_assert_int_eq(rollout.reason, REASON_NO_DATA);
     ck_assert_int_eq(rollout.gate, GATE_QUALITY);
