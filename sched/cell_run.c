@@ -4,7 +4,7 @@
  *         requests go in; once each has its first token, probes come one after another; a side request that
  *         ends meanwhile is followed by another, so that the load stays. After the last probe the side
  *         requests are stopped.
- * ALWAYS  (1) A cell fails by itself if a candidate's request in it failed, was refused for its size, or
+ * ALWAYS  (1) A cell fails by itself if a request in it failed, was refused for its size or preempted, or
  *         if less than its active requests ever ran at once.                        cell_run
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -141,8 +141,9 @@ static enum status take(struct cell *cell, struct cell_side *side, struct flight
         return OK;
     TRY(evaluation_run_note(cell->run, side->side, flight, cell->is_measured, ret_why));
     TRY(add_edges(side, flight, ret_why));
-    if (flight->reason == FINISH_ERROR && side->side == SIDE_CANDIDATE)
-        fail(cell, "a request of the candidate failed: %s", status_text(flight->error));
+    if (flight->reason == FINISH_ERROR)
+        fail(cell, "a request of the %s failed: %s",
+             side->side == SIDE_CANDIDATE ? "candidate" : "baseline", status_text(flight->error));
     *flight = (struct flight){0};
     return OK;
 }
@@ -152,7 +153,8 @@ static bool is_probing(const struct cell *cell, const struct cell_side *side)
     return side->n_probes_done < cell->shape.n_probes;
 }
 
-/* True once every side request has a token (or is between two). */
+/* Takes those that are done, and sends others in their place while probes are to come. ret_are_in: each
+ * has its first token. */
 static enum status turn_sides(struct cell *cell, struct cell_side *side, bool *ret_are_in,
                               uint32_t *ret_n_flying, struct why *ret_why)
 {
@@ -209,7 +211,7 @@ static enum status prime(struct cell *cell, struct why *ret_why)
         struct flight *flight = cell->sides[i].flights;
         while (!flight->is_done)
             TRY(evaluation_run_wait(cell->run, ret_why));
-        if (flight->reason == FINISH_ERROR && i == SIDE_CANDIDATE)
+        if (flight->reason == FINISH_ERROR)
             fail(cell, "the context could not be computed: %s", status_text(flight->error));
         *flight = (struct flight){0};
     }

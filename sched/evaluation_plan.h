@@ -53,8 +53,8 @@ struct evaluation_terms {
 
 enum { EVALUATION_REPETITIONS_MAX = 1024, EVALUATION_WARMUP_MAX = 8, EVALUATION_SAMPLES = 2400 };
 
-/* At most three contexts up to the room's, one active request and running_max, queries of one token and
- * of a chunk. */
+/* At most three contexts up to the room's, at most three numbers of active requests from one to
+ * running_max, queries of one token and of a chunk. */
 void evaluation_matrix_default(const struct evaluation_room *room,
                                struct evaluation_matrix *ret_matrix);
 /* Sets matrix, repetitions and thresholds to their defaults; the other members stay. */

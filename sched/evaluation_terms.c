@@ -38,6 +38,7 @@ void evaluation_matrix_default(const struct evaluation_room *room,
     }
     axis_add(&matrix.contexts, room->context);
     axis_add(&matrix.active_requests, 1);
+    axis_add(&matrix.active_requests, (uint32_t)sqrt((double)room->running_max));
     axis_add(&matrix.active_requests, room->running_max);
     axis_add(&matrix.query_lengths, 1);
     axis_add(&matrix.query_lengths, chunk);
