@@ -6,7 +6,9 @@
  *         when a share of the step time has been saved up that the last one took; books are walked when so
  *         much time has gone by that the walk is a share of it. The engine thread counts in a copy of its own
  *         and publishes it under a lock that is held for as long as copying takes.
- * ALWAYS  (1) The oracle takes at most its share of the lane's step time, but for one row.    ask_row
+ * ALWAYS  (1) The oracle takes at most its share of the lane's step time, but for one row and what a lane
+ *         has to its credit when it is new, so that an evaluation of a small model has its samples.
+ *                                                                                    ask_row
  *         (2) The ledger's figure is made from the graph, never from the cache's books.
  *                                                                              take_snapshot
  * OWNS    Its figures and scratch; all parts are loans.
@@ -25,9 +27,11 @@
 #include "sched/kernel_use.h"
 #include "sched/oracle_audit.h"
 
+/* A new lane's credit with the oracle: some twenty rows. */
+enum { ORACLE_CREDIT_NS = 2000000 };
 /* One part in so many of the lane's step time for the oracle, of all time for snapshots; steps between counted
  * ones; least time between snapshots. */
-enum { ORACLE_SHARE = 200, SNAPSHOT_SHARE = 1000, COUNTED_STEP = 16, SNAPSHOT_NS = 50000000 };
+enum { ORACLE_SHARE = 200, SNAPSHOT_SHARE = 1000, COUNTED_STEP = 16, SNAPSHOT_NS = 20000000 };
 
 struct lane_collector {
     struct lane_collector_parts parts;
@@ -62,6 +66,14 @@ static void publish(struct lane_collector *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* What this thread has run for: what was interrupted has not cost more. */
+static uint64_t thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* ---- life ---- */
 
 enum status lane_collector_new(const struct lane_collector_parts *parts,
@@ -71,6 +83,7 @@ enum status lane_collector_new(const struct lane_collector_parts *parts,
     if (c == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for a lane's evidence");
     c->parts = *parts;
+    c->saved_ns = ORACLE_CREDIT_NS;
     pthread_mutex_init(&c->lock, NULL);
     c->evidence.host_has_counters = cache_misses_can_count(COUNT_CACHE_MISSES);
     c->scratch = mem_alloc(cache_reach_scratch_bytes(parts->cache));
@@ -117,14 +130,6 @@ void lane_collector_detach(struct lane_collector *c)
 
 /* ---- the oracle ---- */
 
-/* What this thread has run for: a row that was interrupted has not cost more. */
-static uint64_t thread_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void on_row(void *user, const struct decoder_row *row)
 {
     struct lane_collector *c = user;
@@ -142,10 +147,9 @@ static void on_row(void *user, const struct decoder_row *row)
 /* The next step hands a row over if enough was saved up for one like the longest of late. */
 static void ask_row(struct lane_collector *c, uint64_t step_ns)
 {
-    int64_t most = 2 * (int64_t)c->row_ns;
-    c->saved_ns += (int64_t)(step_ns / ORACLE_SHARE);
-    if (c->saved_ns > most && c->row_ns > 0) /* nothing is saved up for a burst */
-        c->saved_ns = most;
+    int64_t most = 2 * (int64_t)c->row_ns; /* nothing is saved up for a burst */
+    if (c->saved_ns <= most)
+        c->saved_ns += (int64_t)(step_ns / ORACLE_SHARE);
     if (c->is_asked || c->saved_ns < (int64_t)c->row_ns)
         return;
     uint32_t n_layers = c->parts.model->graph->n_layers;
@@ -171,17 +175,18 @@ static uint64_t ledger_bytes(const struct lane_collector *c, uint32_t group)
 
 static void take_snapshot(struct lane_collector *c)
 {
-    uint64_t start = clock_now_ns(), expected = 0, resident = 0;
-    if (start < c->snapshot_due_ns)
+    uint64_t now = clock_now_ns(), expected = 0, resident = 0;
+    if (now < c->snapshot_due_ns)
         return;
+    uint64_t start = thread_ns();
     for (uint32_t g = 0; g < cache_groups(c->parts.cache); g++) {
         expected += ledger_bytes(c, g);
         resident += cache_group_books(c->parts.cache, g).resident_bytes;
     }
     lane_evidence_add_snapshot(&c->evidence, expected, resident,
                                cache_unreachable_blocks(c->parts.cache, c->scratch));
-    uint64_t end = clock_now_ns(), rest = (end - start) * SNAPSHOT_SHARE;
-    c->snapshot_due_ns = end + (rest > SNAPSHOT_NS ? rest : SNAPSHOT_NS);
+    uint64_t rest = (thread_ns() - start) * SNAPSHOT_SHARE;
+    c->snapshot_due_ns = now + (rest > SNAPSHOT_NS ? rest : SNAPSHOT_NS);
 }
 
 /* ---- kernels ---- */

@@ -152,8 +152,8 @@ START_TEST(the_oracle_keeps_to_its_share)
            (unsigned long long)e.n_steps, (unsigned long long)e.n_samples, (double)e.audit_ns / 1e6,
            100.0 * (double)e.audit_ns / (double)e.step_ns);
     ck_assert_uint_gt(e.n_samples, 0);
-    /* 1 % and the first row, which nothing was saved up for, on a host that may stall for a while */
-    ck_assert_uint_lt(e.audit_ns, e.step_ns / 100 + 10000000);
+    /* 1 % and the credit, and one row more */
+    ck_assert_uint_lt(e.audit_ns, e.step_ns / 100 + 5000000);
 }
 END_TEST
 
