@@ -76,9 +76,14 @@ static enum status choose_named(struct releases *r, struct slice model, bool may
                                 struct why *ret_why)
 {
     struct release_lane e;
+    struct projection p;
+    releases_copy_route(r, &p);
     for (uint32_t i = 0; may_pin && i < RELEASE_LANES_MAX; i++) {
         if (!release_lanes_at(&r->lanes, i, &e) || e.is_leaving || !is_named(model, &e))
             continue;
+        if (strcmp(e.id, p.barred) == 0 ||
+            (atomic_load(&r->is_held) && strcmp(e.id, p.candidate) == 0))
+            continue; /* on its way back: nobody is admitted to it */
         struct why cells = {0};
         if (take(r, e.space, cell, ret, &cells)) {
             ret->is_pinned = true;
