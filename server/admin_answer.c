@@ -93,8 +93,9 @@ static void on_done(void *user, struct admin_call *call)
     struct connection *c = job->connection;
     ASSERT(job->magic == ADMIN_JOB_MAGIC && call == &job->call);
     if (admin_route(call->op)->epoch != ADMIN_EPOCH_NONE)
-        log_event(LOG_LEVEL_INFO, "admin", "%s %s%s by %s: %s", admin_route(call->op)->key,
-                  call->subject, call->is_dry_run ? " (dry run)" : "", call->who,
+        log_event(LOG_LEVEL_INFO, "admin", "%s%s%s%s by %s: %s", admin_route(call->op)->key,
+                  call->subject[0] != '\0' ? " " : "", call->subject,
+                  call->is_dry_run ? " (dry run)" : "", call->who,
                   call->status == OK ? "done" : call->why.text);
     job->connection = NULL;
     if (c != NULL)

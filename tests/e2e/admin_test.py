@@ -12,8 +12,11 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
@@ -207,6 +210,43 @@ class AdminApi(unittest.TestCase):
         self.assertIn(f"uid:{os.getuid()}", json.dumps(whole[-1]))
         self.assertGreaterEqual(len(whole), 4)
 
+    def test_a_call_outlives_its_client(self):
+        other = self.file("other.gguf")
+        subprocess.run([MAKE_MODEL, other, "--seed", "7", "--name", "left alone"], check=True)
+        body, key = json.dumps({"path": other, "name": "left-alone"}), str(uuid.uuid4())
+        headers = {"Idempotency-Key": key, "If-Match": f'"{self.admin.epoch()}"', "Content-Type": "application/json"}
+        link = UnixLink(self.socket)
+        link.request("POST", "/admin/v1/generations", body, headers)
+        link.close()
+        answers = []
+
+        def is_answered():
+            answers.append(self.admin.send("POST", "/admin/v1/generations", body, **headers))
+            return answers[-1].status != 409 or answers[-1].code() != "key_in_flight"
+        self.assertTrue(wait_until(is_answered))
+        self.assertEqual((answers[-1].status, answers[-1].headers.get("idempotent-replayed")), (201, "true"), answers[-1].text)
+        self.assertEqual(self.admin.get("/generations/left-alone").status, 200)
+
+    def test_streams_are_the_same_beside_calls(self):
+        asked = {"prompt": "a b c", "max_tokens": 200, "temperature": 0, "logprobs": 1, "ignore_eos": True}
+        alone = self.daemon.post("/v1/completions", asked)["choices"]
+        is_over = threading.Event()
+
+        def ask_on():
+            n = 0
+            while not is_over.is_set():
+                self.admin.get("/audit")
+                self.admin.change("/cache:purge?dry_run=all")
+                n += 1
+            return n
+        with ThreadPoolExecutor(10) as pool:
+            asking = [pool.submit(ask_on) for _ in range(2)]
+            streams = [pool.submit(self.daemon.post, "/v1/completions", asked) for _ in range(8)]
+            for stream in streams:
+                self.assertEqual(stream.result()["choices"], alone)
+            is_over.set()
+            self.assertTrue(all(n.result() for n in asking))
+
     def test_another_daemon_keeps_away(self):
         command = [required("FOLDKV_TEST_BINARY"), "serve", self.model, "--listen", "127.0.0.1:0"]
         for flags, word in ((("--state", self.state), "state"), (("--admin-listen", f"unix:{self.socket}"), "another process listens")):
@@ -257,6 +297,17 @@ class Places(unittest.TestCase):
         daemon.release()
         self.assertEqual(daemon.process.returncode, 0)
         self.assertFalse(os.path.exists(path))
+
+    def test_an_idle_client_holds_nobody_up(self):
+        path = self.file("a.sock")
+        daemon = self.start("--admin-listen", f"unix:{path}")
+        idle = UnixLink(path)
+        idle.request("GET", "/admin/v1/rollouts")
+        self.assertEqual(idle.getresponse().read()[:1], b"{")
+        begun = time.monotonic()
+        daemon.stop()
+        self.assertLess(time.monotonic() - begun, seconds(10))
+        idle.close()
 
     def tcp_port(self, daemon):
         found = wait_until(lambda: re.search(r"admin[^\n]*http://127\.0\.0\.1:(\d+)\n", daemon.log()))
