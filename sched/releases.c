@@ -61,11 +61,13 @@ static enum job_turn run_task(struct registry *registry, struct registry_job *jo
 
 void releases_do_job(struct releases *r, struct registry_job *job)
 {
-    enum status s = registry_port_submit(r->loader_port, job);
+    struct registry_port *port = releases_is_rescue() ? r->rescue_port : r->loader_port;
+    struct doorbell *bell = releases_is_rescue() ? &r->rescue_bell : &r->bell;
+    enum status s = registry_port_submit(port, job);
     ASSERT(s == OK); /* one at a time, and room for more */
-    while (registry_port_next(r->loader_port) == NULL)
-        doorbell_wait(&r->bell, WAIT_NS);
-    doorbell_ring(&r->bell); /* what was rung for something else meanwhile is not lost */
+    while (registry_port_next(port) == NULL)
+        doorbell_wait(bell, WAIT_NS);
+    doorbell_ring(bell); /* what was rung for something else meanwhile is not lost */
 }
 
 enum status releases_do(struct releases *r, release_task_fn *task, void *user, struct why *ret_why)
@@ -256,7 +258,9 @@ void releases_turn(struct releases *r)
 {
     for (struct registry_job *job; (job = registry_port_next(r->loop_port)) != NULL;) {
         struct release_work *work = (struct release_work *)job;
-        if (work->needs_loader && atomic_load(&r->has_loader))
+        if (work->needs_loader && work->call->op == ADMIN_ROLLBACK)
+            releases_rescue(r, work);
+        else if (work->needs_loader && atomic_load(&r->has_loader))
             to_loader(r, work);
         else
             hand_back(r, work);
@@ -273,11 +277,6 @@ void releases_turn(struct releases *r)
     }
 }
 
-bool releases_is_idle(const struct releases *r)
-{
-    return r->n_calls == 0;
-}
-
 /* ---- opening ---- */
 
 static void wake_loop(void *user)
@@ -291,6 +290,12 @@ static void ring_loader(void *user)
 {
     struct releases *r = user;
     doorbell_ring(&r->bell);
+}
+
+static void ring_rescue(void *user)
+{
+    struct releases *r = user;
+    doorbell_ring(&r->rescue_bell);
 }
 
 static void on_evaluator(void *user)
@@ -353,6 +358,8 @@ static enum status make_ways(struct releases *r, struct why *ret_why)
     if (s == OK)
         s = registry_port_new(r->thread, ring_loader, r, &r->loader_port);
     if (s == OK)
+        s = registry_port_new(r->thread, ring_rescue, r, &r->rescue_port);
+    if (s == OK)
         s = sha256_new(&r->sha);
     return s == OK ? OK : why_set(ret_why, s, "", "no memory for the release side");
 }
@@ -392,6 +399,9 @@ static enum status make_locks(struct releases *r)
     if (doorbell_init(&r->bell) != OK)
         return STATUS_NO_MEMORY;
     r->has_bell = true;
+    if (doorbell_init(&r->rescue_bell) != OK)
+        return STATUS_NO_MEMORY;
+    r->has_rescue_bell = true;
     if (pthread_mutex_init(&r->lock, NULL) != 0)
         return STATUS_NO_MEMORY;
     r->has_lock = true;
@@ -494,6 +504,7 @@ void releases_stop(struct releases *r)
     if (r == NULL)
         return;
     atomic_store(&r->is_stopping, true);
+    releases_rescue_join(r);
     if (atomic_load(&r->has_loader)) {
         evaluator_cancel(r->evaluator);
         doorbell_ring(&r->bell);
@@ -525,6 +536,8 @@ void releases_free(struct releases **releases)
         pthread_mutex_destroy(&r->lock);
     if (r->has_bell)
         doorbell_release(&r->bell);
+    if (r->has_rescue_bell)
+        doorbell_release(&r->rescue_bell);
     mem_free(r);
     *releases = NULL;
 }

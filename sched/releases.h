@@ -78,8 +78,6 @@ void releases_lane_changed(void *user);
 void releases_turn(struct releases *releases);
 /* Takes the call until its on_done. QUEUE_FULL: not taken, too many are open. */
 enum status releases_ask(struct releases *releases, struct admin_call *call) MUST_USE;
-/* True when nothing of it is asked, loaded or evaluated. */
-bool releases_is_idle(const struct releases *releases);
 
 /* ---- routing ---- */
 

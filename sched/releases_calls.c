@@ -178,6 +178,18 @@ static enum status command(struct releases *r, struct registry *registry,
     return call->is_dry_run ? OK : tell_rollout(r, registry, call, key);
 }
 
+/* Nothing but the previous generation can be rolled back to, and its pool was given back. */
+static bool is_previous_away(struct releases *r)
+{
+    struct projection p;
+    struct release_lane entry;
+    releases_copy_route(r, &p);
+    if (p.previous[0] == '\0' || p.candidate[0] != '\0' || p.barred[0] != '\0')
+        return false;
+    return !release_lanes_find_id(&r->lanes, p.previous, &entry) ||
+           lane_wanted(entry.lane) != LANE_OPEN;
+}
+
 static enum status roll_back(struct releases *r, struct registry *registry,
                              struct release_work *work)
 {
@@ -192,6 +204,10 @@ static enum status roll_back(struct releases *r, struct registry *registry,
     pthread_mutex_lock(&r->lock);
     r->failed_pin[0] = '\0'; /* a person asks: it is tried again */
     pthread_mutex_unlock(&r->lock);
+    if (!work->is_prepared && !call->is_dry_run && is_previous_away(r)) {
+        work->needs_loader = true;
+        return OK;
+    }
     TRY(rollout_driver_roll_back(r->driver, registry, &work->terms, key, &call->why));
     return call->is_dry_run ? OK : tell_rollout(r, registry, call, key);
 }

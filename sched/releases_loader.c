@@ -405,7 +405,7 @@ static enum status find_views(struct releases *r, struct registry *registry, voi
     return registry_each(registry, REGISTRY_GENERATIONS, see_view, views, ret_why);
 }
 
-static bool is_needed(const struct releases *r, const struct projection *p,
+static bool is_needed(struct releases *r, const struct projection *p,
                       const struct views *views, const struct release_lane *e)
 {
     const char *const spaces[] = {p->stable_namespace, p->candidate_namespace, p->pinned_namespace,
@@ -413,7 +413,10 @@ static bool is_needed(const struct releases *r, const struct projection *p,
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
         if (strcmp(spaces[i], e->space) == 0)
             return true;
-    if (strcmp(r->evaluated, e->id) == 0 || strcmp(r->canary, e->id) == 0)
+    pthread_mutex_lock(&r->lock);
+    bool is_rescued = strcmp(r->rescued, e->id) == 0;
+    pthread_mutex_unlock(&r->lock);
+    if (is_rescued || strcmp(r->evaluated, e->id) == 0 || strcmp(r->canary, e->id) == 0)
         return true; /* the evaluator has it on loan */
     for (uint32_t i = 0; i < views->n; i++)
         if (!e->is_control && strcmp(views->at[i].space, e->space) == 0)

@@ -31,7 +31,8 @@ struct release_work {
     struct release_work *next;
     struct change_terms terms;
     char answer_key[SHA256_HEX]; /* hash of the idempotency key */
-    bool needs_loader; /* checked; the rest is the loader's */
+    bool needs_loader; /* checked; the rest is the loader's, or the rescue's */
+    bool is_prepared;  /* a rollback whose target was loaded before */
 };
 
 /* What is asked of the registry's thread by one that waits. */
@@ -77,6 +78,12 @@ struct releases {
     pthread_t loader;
     struct doorbell bell; /* the loader's */
     bool has_bell;
+    /* A rollback's own thread: it must not wait for whatever the loader is at. */
+    pthread_t rescue;
+    struct registry_port *rescue_port;
+    struct doorbell rescue_bell;
+    bool has_rescue_bell, has_rescue; /* the loop's */
+    atomic_bool is_rescue_busy;
     atomic_bool has_loader;
     atomic_bool is_stopping;
     atomic_bool is_due; /* the loader has something to look at */
@@ -90,6 +97,7 @@ struct releases {
     struct release_work *asked, *answered; /* for the loader; for the loop */
     struct release_path *paths;
     bool is_frozen, is_blocked;
+    char rescued[SHA256_HEX]; /* what a rollback has loaded, before it is durable; "" */
     char loading[SHA256_HEX]; /* what the loader loads now; "" */
     char failed_pin[SHA256_HEX]; /* a generation that could not be loaded for a rollback; "" */
     struct why failed_pin_why;
@@ -175,6 +183,14 @@ void releases_read_view(const char *id, const struct record *row, struct release
 enum status releases_move(struct releases *r, const struct change_terms *terms, const char *id,
                           enum generation_state to, const char *reason,
                           struct why *ret_why) MUST_USE;
+
+/* ---- releases_rescue.c ---- */
+
+/* True on the rescue's thread, which has ways of its own to the registry. */
+bool releases_is_rescue(void);
+/* A rollback to a generation whose pool was given back: loads it, then carries the call out. Loop thread. */
+void releases_rescue(struct releases *r, struct release_work *work);
+void releases_rescue_join(struct releases *r);
 
 /* ---- releases_found.c, releases_publish.c, releases_evaluate.c: the loader's parts of calls ---- */
 
