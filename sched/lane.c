@@ -44,6 +44,12 @@ uint64_t lane_pool_tokens(const struct lane *lane)
     return lane->pool_tokens;
 }
 
+const struct cache_memory *lane_pool(const struct lane *lane, uint32_t *ret_n_groups)
+{
+    *ret_n_groups = lane->n_groups;
+    return lane->pool;
+}
+
 const struct cache *lane_cache(const struct lane *lane)
 {
     return lane->parts.cache;

@@ -29,6 +29,7 @@
 #include "sched/engine_stats.h"
 
 struct cache;
+struct cache_memory;
 struct engine;
 struct kernels;
 struct lane;
@@ -72,8 +73,9 @@ const uint8_t *lane_namespace(const struct lane *lane); /* [SHA256_BYTES] */
 uint32_t lane_context(const struct lane *lane);
 /* Tokens that the page pool can hold, over all sequences: those of the groups without a window. */
 uint64_t lane_pool_tokens(const struct lane *lane);
-/* The pool as it was allocated; read it between lane_load and engine_add, or as the function asked
- * says. */
+/* Where its pool was mapped, group by group; the places stay told once it is freed. */
+const struct cache_memory *lane_pool(const struct lane *lane, uint32_t *ret_n_groups);
+/* The pool's books: between lane_load and engine_add; later they are the engine thread's. */
 const struct cache *lane_cache(const struct lane *lane);
 /* What watches it (lane_collector.h); there as long as the lane. */
 struct lane_collector *lane_evidence_collector(const struct lane *lane);

@@ -107,7 +107,9 @@ static void settle(struct lane *lane, const struct lane_terms *terms)
     const struct cache *cache = lane->parts.cache;
     name_lane(lane, terms);
     uint32_t most = 0; /* groups without a window have equally many, the others fewer */
-    for (uint32_t g = 0; g < cache_groups(cache); g++) {
+    lane->n_groups = cache_groups(cache);
+    for (uint32_t g = 0; g < lane->n_groups; g++) {
+        lane->pool[g] = cache_memory(cache, g);
         uint32_t blocks = cache_blocks_total(cache, g);
         most = blocks > most ? blocks : most;
     }

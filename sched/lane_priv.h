@@ -24,6 +24,8 @@ struct lane {
     char id[SHA256_HEX];
     uint32_t tokens_max;  /* of one sequence alone in the pool */
     uint64_t pool_tokens; /* of all sequences */
+    uint32_t n_groups;
+    struct cache_memory pool[CACHE_GROUPS_MAX];
 
     /* engine */
     struct lane_parts parts;

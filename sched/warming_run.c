@@ -27,14 +27,15 @@ static uint64_t overlap(const struct cache_memory *a, const struct cache_memory 
     return from < end ? ((uint64_t)(end - from) + a->page_bytes - 1) / a->page_bytes : 0;
 }
 
-static uint64_t shared_pages(const struct cache *candidate, const struct cache *baseline)
+static uint64_t shared_pages(const struct lane *candidate, const struct lane *baseline)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < cache_groups(candidate); i++)
-        for (uint32_t j = 0; j < cache_groups(baseline); j++) {
-            struct cache_memory a = cache_memory(candidate, i), b = cache_memory(baseline, j);
-            n += overlap(&a, &b);
-        }
+    uint32_t n_groups, n_others;
+    const struct cache_memory *pool = lane_pool(candidate, &n_groups);
+    const struct cache_memory *other = lane_pool(baseline, &n_others);
+    for (uint32_t i = 0; i < n_groups; i++)
+        for (uint32_t j = 0; j < n_others; j++)
+            n += overlap(&pool[i], &other[j]);
     return n;
 }
 
@@ -106,7 +107,7 @@ enum status warming_run(struct evaluation_run *run, char **ret_receipt,
             "candidate and baseline have the same namespace: pages of one could be read by "
             "the other");
     TRY(warm_all(run, &warming, ret_why));
-    warming.shared_pages = shared_pages(lane_cache(candidate), lane_cache(baseline));
+    warming.shared_pages = shared_pages(candidate, baseline);
     *ret_passes = warming.shared_pages == 0 && warming.n_failed == 0;
     if (write(run, &warming, ret_receipt, ret_hash) != OK)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the warming's receipt");

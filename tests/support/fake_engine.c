@@ -489,6 +489,13 @@ uint64_t lane_pool_tokens(const struct lane *lane)
     return 2 * (uint64_t)lane->graph->context;
 }
 
+const struct cache_memory *lane_pool(const struct lane *lane, uint32_t *ret_n_groups)
+{
+    (void)lane;
+    *ret_n_groups = 0;
+    return NULL;
+}
+
 const struct cache *lane_cache(const struct lane *lane)
 {
     return lane->cache;
