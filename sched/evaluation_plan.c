@@ -223,11 +223,6 @@ const uint8_t *evaluation_plan_hash(const struct evaluation_plan *plan)
     return plan->hash;
 }
 
-const struct gate_thresholds *evaluation_plan_thresholds(const struct evaluation_plan *plan)
-{
-    return &plan->thresholds;
-}
-
 void evaluation_plan_slices(const struct evaluation_plan *plan,
                             struct quality_slice ret_slices[QUALITY_SLICES_MAX])
 {

@@ -75,7 +75,6 @@ void evaluation_plan_free(struct evaluation_plan **plan);
 
 const char *evaluation_plan_manifest(const struct evaluation_plan *plan);
 const uint8_t *evaluation_plan_hash(const struct evaluation_plan *plan);
-const struct gate_thresholds *evaluation_plan_thresholds(const struct evaluation_plan *plan);
 
 /* The set that ships with the program (deploy/evaluation_small.jsonl). As evaluation_set_parse. */
 enum status evaluation_set_shipped(struct evaluation_set **ret_set, struct why *ret_why) MUST_USE;

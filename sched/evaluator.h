@@ -49,7 +49,6 @@ enum evaluator_stage {
     EVALUATOR_WARMING,
     EVALUATOR_ENDED /* to be collected */
 };
-const char *evaluator_stage_name(enum evaluator_stage stage);
 
 struct evaluator_progress {
     enum evaluator_stage stage;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/evaluator.h"
 
-const char *evaluator_stage_name(enum evaluator_stage stage)
+static const char *stage_name(enum evaluator_stage stage)
 {
     static const char *const names[] = {"idle", "quality", "matrix", "warming", "ended"};
     ASSERT(stage < ARRAY_LEN(names));
@@ -39,6 +39,6 @@ void evaluator_progress_write(const struct evaluator_progress *progress, const c
     canonical_integer(json, "repetitions_max", progress->repetitions_max);
     canonical_integer(json, "requests_done", (int64_t)progress->n_done);
     canonical_integer(json, "requests_most", (int64_t)progress->n_most);
-    canonical_text(json, "stage", evaluator_stage_name(progress->stage));
+    canonical_text(json, "stage", stage_name(progress->stage));
     canonical_close_object(json);
 }
