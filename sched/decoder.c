@@ -87,7 +87,7 @@ static enum status take_row_buffers(struct decoder *d)
         {(void **)&d->up, rows * g->ffn, sizeof(float)},
         {(void **)&d->logits, (size_t)d->limits.logit_rows_max * g->vocab, sizeof(float)},
         {(void **)&d->row_sequence, rows, sizeof(uint32_t)},
-        {(void **)&d->asked_sequences, d->limits.sequences_max, sizeof *d->asked_sequences},
+        {(void **)&d->typed_sequences, d->limits.sequences_max, sizeof *d->typed_sequences},
         {(void **)&d->own_values, own, sizeof(float)},
         {(void **)&d->own_residual, own, sizeof(float)},
         {(void **)&d->own_act, workers_count(d->workers), sizeof(struct act_rows)},
@@ -135,7 +135,7 @@ void decoder_free(struct decoder **decoder)
     void *const buffers[] = {
         d->residual,     d->normed,         d->q,  d->k,      d->v,          d->attended,
         d->product,      d->gate,           d->up, d->logits, d->own_values, d->own_residual,
-        d->row_sequence, d->asked_sequences};
+        d->row_sequence, d->typed_sequences};
     for (size_t i = 0; i < ARRAY_LEN(buffers); i++)
         mem_free(buffers[i]);
     act_rows_release(&d->hidden_act);

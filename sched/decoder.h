@@ -5,8 +5,8 @@
  * the engine thread; the workers walk the layers together, split over outputs, rows or items, never
  * over a sum.
  *
- * POOL  The pages of one cache. Several caches of one graph, K/V type and set of weights share a
- *       step: each is attached once and gets a number, which its sequences carry. */
+ * POOL  The pages of one cache. Several caches of one graph and set of weights share a step, whatever
+ *       their K/V types: each is attached once and gets a number, which its sequences carry. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_H
 #define FOLDKV_SCHED_DECODER_H
@@ -34,6 +34,7 @@ struct decoder_group_memory {
 struct decoder_memory {
     struct decoder_group_memory groups[GRAPH_CACHE_GROUPS_MAX]; /* as graph->groups */
     uint8_t generation[SHA256_BYTES]; /* the cache's: a plan that serves another is refused */
+    enum kv_type type;
 };
 
 enum { DECODER_POOLS_MAX = ATTEND_POOLS_MAX };
@@ -58,8 +59,8 @@ enum status decoder_new(const struct model *model, const struct kernels *kernels
                         struct workers *workers, const struct decoder_limits *limits,
                         struct decoder **ret_decoder, struct why *ret_why) MUST_USE;
 void decoder_free(struct decoder **decoder);
-/* Between steps. The memory must stay until it is detached. UNAVAILABLE with a why if there are
- * DECODER_POOLS_MAX already. */
+/* Between steps; plans for a K/V type that is new to it are made here. The memory must stay until it is
+ * detached. With a why: UNAVAILABLE if there are DECODER_POOLS_MAX already, NO_MEMORY. */
 enum status decoder_attach(struct decoder *decoder, const struct decoder_memory *memory,
                            uint32_t *ret_pool, struct why *ret_why) MUST_USE;
 void decoder_detach(struct decoder *decoder, uint32_t pool);

@@ -38,23 +38,22 @@ static bool find_asked(const struct decoder *d, struct row_set *ret_asked)
     return n_rows < b->n_rows;
 }
 
-/* The last layer's attention, for the last rows of each sequence. */
-static void schedule_asked(struct decoder *d)
+/* The last layer's attention over pools of one type, for the last rows of each sequence. */
+static void schedule_asked(struct decoder *d, const struct layer_plan *plan)
 {
     const struct decoder_batch *b = d->batch;
-    const struct attention_sequence *from =
-        b->sequences + (size_t)d->asked_plan.group * b->n_sequences;
+    const struct attention_sequence *from = b->sequences + (size_t)plan->group * b->n_sequences;
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->n_sequences; i++) {
         uint32_t skipped = from[i].n_rows - b->n_asked[i];
-        if (b->n_asked[i] == 0)
+        if (b->n_asked[i] == 0 || decoder_pool_type(d, from[i].pool) != plan->type)
             continue;
-        d->asked_sequences[n] = from[i];
-        d->asked_sequences[n].first_position += skipped;
-        d->asked_sequences[n].row_first += skipped;
-        d->asked_sequences[n++].n_rows -= skipped;
+        d->typed_sequences[n] = from[i];
+        d->typed_sequences[n].first_position += skipped;
+        d->typed_sequences[n].row_first += skipped;
+        d->typed_sequences[n++].n_rows -= skipped;
     }
-    attention_schedule(d->asked_plan.attention, d->asked_sequences, n);
+    attention_schedule(plan->attention, d->typed_sequences, n);
 }
 
 void decoder_ask(struct decoder *d)
@@ -62,6 +61,7 @@ void decoder_ask(struct decoder *d)
     d->is_asked_for_all = !find_asked(d, &d->asked);
     if (d->is_asked_for_all)
         d->asked = d->all;
-    else
-        schedule_asked(d);
+    for (uint32_t type = 0; !d->is_asked_for_all && type < KV_TYPE_COUNT; type++)
+        if ((d->types_used >> type & 1) != 0)
+            schedule_asked(d, &d->asked_plans[type]);
 }

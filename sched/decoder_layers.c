@@ -24,8 +24,8 @@ static bool is_same_plan(const struct graph_layer *a, const struct graph_layer *
            memcmp(a->query_to_v_head, b->query_to_v_head, map_bytes) == 0;
 }
 
-static enum status make_plan(const struct decoder *d, uint32_t layer, struct layer_plan *plan,
-                             struct why *ret_why)
+static enum status make_plan(const struct decoder *d, uint32_t layer, enum kv_type type,
+                             struct layer_plan *plan, struct why *ret_why)
 {
     const struct graph_layer *l = &d->model->graph->layers[layer];
     struct attention_shape shape = {
@@ -34,7 +34,7 @@ static enum status make_plan(const struct decoder *d, uint32_t layer, struct lay
         .d_qk = l->d_qk,
         .d_v = l->d_v,
         .window = l->window,
-        .type = d->model->kv_type,
+        .type = type,
         .scale = l->attention_scale,
         .query_to_k_head = l->query_to_k_head,
         .query_to_v_head = l->query_to_v_head,
@@ -45,23 +45,50 @@ static enum status make_plan(const struct decoder *d, uint32_t layer, struct lay
     };
     memcpy(shape.architecture_hash, d->model->manifest->architecture_hash, SHA256_BYTES);
     TRY(attention_plan_new(&shape, &d->kernels->attention, &plan->attention, ret_why));
+    plan->type = type;
     plan->group = l->cache_group;
     plan->layer = layer;
     return OK;
 }
 
-static enum status find_plan(struct decoder *d, uint32_t layer, struct why *ret_why)
+static bool is_plan_for(const struct decoder *d, const struct layer_plan *plan, uint32_t layer,
+                        enum kv_type type)
 {
     const struct graph_layer *layers = d->model->graph->layers;
+    return plan->type == type && is_same_plan(&layers[layer], &layers[plan->layer]);
+}
+
+static enum status find_plan(struct decoder *d, uint32_t layer, enum kv_type type,
+                             struct why *ret_why)
+{
     uint32_t i = 0;
-    while (i < d->n_plans && !is_same_plan(&layers[layer], &layers[d->plans[i].layer]))
+    while (i < d->n_plans && !is_plan_for(d, &d->plans[i], layer, type))
         i++;
     if (i == d->n_plans) {
-        TRY(make_plan(d, layer, &d->plans[i], ret_why));
+        TRY(make_plan(d, layer, type, &d->plans[i], ret_why));
         d->n_plans++;
     }
-    d->layers[layer].plan = d->plans[i].attention;
+    d->layers[layer].plans[type] = d->plans[i].attention;
     return OK;
+}
+
+enum status decoder_plan_type(struct decoder *d, enum kv_type type, struct why *ret_why)
+{
+    uint32_t n_before = d->n_plans, n_layers = d->model->graph->n_layers;
+    if (d->asked_plans[type].attention != NULL)
+        return OK;
+    enum status s = OK;
+    for (uint32_t i = 0; i < n_layers && s == OK; i++)
+        s = find_plan(d, i, type, ret_why);
+    if (s == OK)
+        s = make_plan(d, n_layers - 1, type, &d->asked_plans[type], ret_why);
+    if (s == OK)
+        return OK;
+    while (d->n_plans > n_before)
+        attention_plan_free(&d->plans[--d->n_plans].attention);
+    for (uint32_t i = 0; i < n_layers; i++)
+        d->layers[i].plans[type] = NULL;
+    return s;
 }
 
 static bool is_same_rope(const struct rope_table *table, const struct graph_layer *l)
@@ -111,23 +138,23 @@ enum status decoder_layers_init(struct decoder *d, struct why *ret_why)
 {
     uint32_t n = d->model->graph->n_layers;
     d->layers = mem_zalloc(n, sizeof *d->layers);
-    d->plans = mem_zalloc(n, sizeof *d->plans);
+    d->plans = mem_zalloc((size_t)n * KV_TYPE_COUNT, sizeof *d->plans);
     d->ropes = mem_zalloc(n, sizeof *d->ropes);
     if (d->layers == NULL || d->plans == NULL || d->ropes == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the decoder's layers");
     for (uint32_t i = 0; i < n; i++) {
-        TRY(find_plan(d, i, ret_why));
         if (find_rope(d, i) != OK)
             return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the decoder's rotations");
     }
-    return make_plan(d, n - 1, &d->asked_plan, ret_why);
+    return decoder_plan_type(d, d->model->kv_type, ret_why);
 }
 
 void decoder_layers_release(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->n_plans; i++)
         attention_plan_free(&d->plans[i].attention);
-    attention_plan_free(&d->asked_plan.attention);
+    for (uint32_t type = 0; type < KV_TYPE_COUNT; type++)
+        attention_plan_free(&d->asked_plans[type].attention);
     for (uint32_t i = 0; i < d->n_ropes; i++) {
         mem_free(d->ropes[i].frequency);
         mem_free(d->ropes[i].cosine);

@@ -3,8 +3,8 @@
  *
  * WHY     Lanes with the same weights are walked through together, so that the weights are read once
  *         a step; their pages stay apart, each in its own cache.
- * HOW     A cache that is attached gets the lowest free number. All plans admit its generation under
- *         that number, and each layer notes where its pages are; a sequence carries the number.
+ * HOW     A cache that is attached gets the lowest free number. All plans of its K/V type admit its
+ *         generation under that number, and each layer notes where its pages are; a sequence carries the number.
  * ALWAYS  (1) A layer's pages are found by its place in its group.                  layer_memory
  *         (2) What was detached is served by no plan.                             decoder_detach
  * OWNS    Nothing: memory is its cache's.
@@ -17,7 +17,7 @@ static struct kv_layer layer_memory(const struct decoder *d, uint32_t layer, uin
 {
     const struct graph_layer *l = &d->model->graph->layers[layer];
     const struct decoder_group_memory *group = &d->pools[pool].groups[l->cache_group];
-    enum kv_type type = d->model->kv_type;
+    enum kv_type type = d->pools[pool].type;
     return (struct kv_layer){
         .base = group->base + l->group_index * group->layer_stride,
         .head_stride = group->head_stride,
@@ -42,13 +42,15 @@ enum status decoder_attach(struct decoder *d, const struct decoder_memory *memor
         return why_set(ret_why, STATUS_UNAVAILABLE, "",
                        "%d caches share these weights already, which is the most that one step walks",
                        DECODER_POOLS_MAX);
+    TRY(decoder_plan_type(d, memory->type, ret_why));
     d->pools_attached |= 1u << pool;
     d->pools[pool] = *memory;
     for (uint32_t l = 0; l < d->model->graph->n_layers; l++)
         d->layers[l].memory[pool] = layer_memory(d, l, pool);
     for (uint32_t i = 0; i < d->n_plans; i++)
-        attention_plan_admit(d->plans[i].attention, pool, memory->generation);
-    attention_plan_admit(d->asked_plan.attention, pool, memory->generation);
+        if (d->plans[i].type == memory->type)
+            attention_plan_admit(d->plans[i].attention, pool, memory->generation);
+    attention_plan_admit(d->asked_plans[memory->type].attention, pool, memory->generation);
     *ret_pool = pool;
     return OK;
 }
@@ -56,21 +58,26 @@ enum status decoder_attach(struct decoder *d, const struct decoder_memory *memor
 void decoder_detach(struct decoder *d, uint32_t pool)
 {
     ASSERT(pool < DECODER_POOLS_MAX && (d->pools_attached >> pool & 1) != 0);
+    enum kv_type type = d->pools[pool].type;
     d->pools_attached &= ~(1u << pool);
     for (uint32_t i = 0; i < d->n_plans; i++)
-        attention_plan_dismiss(d->plans[i].attention, pool);
-    attention_plan_dismiss(d->asked_plan.attention, pool);
+        if (d->plans[i].type == type)
+            attention_plan_dismiss(d->plans[i].attention, pool);
+    attention_plan_dismiss(d->asked_plans[type].attention, pool);
 }
 
 enum status decoder_check(const struct decoder *d, uint32_t pool)
 {
     ASSERT(pool < DECODER_POOLS_MAX);
     const uint8_t *generation = d->pools[pool].generation;
+    enum kv_type type = d->pools[pool].type;
     for (uint32_t i = 0; i < d->n_plans; i++)
-        if (!attention_plan_admits(d->plans[i].attention, pool, generation))
+        if (d->plans[i].type == type &&
+            !attention_plan_admits(d->plans[i].attention, pool, generation))
             return STATUS_STALE_PLAN;
-    return attention_plan_admits(d->asked_plan.attention, pool, generation) ? OK
-                                                                            : STATUS_STALE_PLAN;
+    return attention_plan_admits(d->asked_plans[type].attention, pool, generation)
+               ? OK
+               : STATUS_STALE_PLAN;
 }
 
 void decoder_copy_page(const struct decoder *d, uint32_t pool, uint32_t group, uint32_t from_page,

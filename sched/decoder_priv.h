@@ -28,16 +28,18 @@ struct rope_table {
     float *sine;
 };
 
-/* One schedule of attention, shared by every layer of its cache group that maps heads alike. */
+/* One schedule of attention over pools of one K/V type, shared by every layer of its cache group that
+ * maps heads alike. */
 struct layer_plan {
     struct attention_plan *attention;
+    enum kv_type type;
     uint32_t group;
     uint32_t layer; /* the first that has it, which says what the others are compared with */
 };
 
 /* What a layer needs beside its weights. */
 struct decoder_layer {
-    struct attention_plan *plan;
+    struct attention_plan *plans[KV_TYPE_COUNT]; /* NULL: no pool of the type was ever attached */
     const struct rope_table *rope; /* NULL: not rotated */
     struct kv_layer memory[DECODER_POOLS_MAX];
 };
@@ -94,8 +96,10 @@ struct decoder {
 
     struct decoder_layer *layers; /* [n_layers] */
     uint32_t n_plans;
-    struct layer_plan *plans;     /* [n_layers] at most */
-    struct layer_plan asked_plan; /* the last layer's, where not every row is asked for */
+    struct layer_plan *plans; /* [KV_TYPE_COUNT * n_layers] at most */
+    /* The last layer's, where not every row is asked for; attention NULL as above. */
+    struct layer_plan asked_plans[KV_TYPE_COUNT];
+    uint32_t types_used; /* by the step's pools, a bit each */
     uint32_t n_ropes;
     struct rope_table *ropes; /* [n_layers] at most */
 
@@ -119,7 +123,7 @@ struct decoder {
     float *own_residual; /* [threads][hidden] */
 
     uint32_t *row_sequence;                     /* [rows]: index into the batch's sequences */
-    struct attention_sequence *asked_sequences; /* [sequences_max] */
+    struct attention_sequence *typed_sequences; /* [sequences_max] */
     const struct decoder_batch *batch;
     struct row_set all;   /* rows of the step */
     struct row_set asked; /* those that the last layer is worked through for */
@@ -152,7 +156,15 @@ void decoder_watch_enter(struct decoder *decoder, uint32_t tid);
 void decoder_watch_leave(struct decoder *decoder, uint32_t tid);
 void decoder_watch_layer(struct decoder *decoder, uint32_t layer);
 
-/* Makes the plans and rotations of every layer. */
+/* Makes the plans of a K/V type, if there are none yet; on failure there are none. */
+enum status decoder_plan_type(struct decoder *decoder, enum kv_type type,
+                              struct why *ret_why) MUST_USE;
+static inline enum kv_type decoder_pool_type(const struct decoder *d, uint32_t pool)
+{
+    return d->pools[pool].type;
+}
+
+/* Makes the rotations of every layer, and the plans of the model's own K/V type. */
 enum status decoder_layers_init(struct decoder *decoder, struct why *ret_why) MUST_USE;
 /* Takes what init left half made. */
 void decoder_layers_release(struct decoder *decoder);

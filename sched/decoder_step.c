@@ -258,18 +258,23 @@ static void rotate_and_store(struct decoder *d, uint32_t tid, uint32_t l)
     workers_barrier(d->workers);
 }
 
-static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
+static const struct attention_plan *plan_of(const struct decoder *d, uint32_t l, uint32_t type)
 {
     bool is_last = l + 1 == d->model->graph->n_layers;
-    const struct attention_plan *plan =
-        is_last && !d->is_asked_for_all ? d->asked_plan.attention : d->layers[l].plan;
-    enum status s =
-        attention_run(plan, tid, d->layers[l].memory, d->model->manifest->architecture_hash, d->q,
-                      d->attended);
-    if (s != OK) /* on every worker alike */
-        return s;
+    return is_last && !d->is_asked_for_all ? d->asked_plans[type].attention
+                                           : d->layers[l].plans[type];
+}
+
+static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
+{
+    for (uint32_t type = 0; d->types_used >> type != 0; type++)
+        if ((d->types_used >> type & 1) != 0) /* a failure is that of every worker alike */
+            TRY(attention_run(plan_of(d, l, type), tid, d->layers[l].memory,
+                              d->model->manifest->architecture_hash, d->q, d->attended));
     workers_barrier(d->workers);
-    attention_merge(plan, tid, d->attended);
+    for (uint32_t type = 0; d->types_used >> type != 0; type++)
+        if ((d->types_used >> type & 1) != 0)
+            attention_merge(plan_of(d, l, type), tid, d->attended);
     workers_barrier(d->workers);
     if (tid == 0 && d->watch.n_chosen > 0)
         decoder_watch_layer(d, l);
@@ -407,13 +412,32 @@ static void step_share(void *arg, uint32_t tid)
     decoder_watch_leave(d, tid);
 }
 
+/* A plan gets the sequences of its own type, which are mostly all. */
+static void schedule_plan(struct decoder *d, const struct layer_plan *plan)
+{
+    uint32_t n_sequences = d->batch->n_sequences, n = 0;
+    const struct attention_sequence *from =
+        d->batch->sequences + (size_t)plan->group * n_sequences;
+    if (d->types_used == 1u << plan->type) {
+        attention_schedule(plan->attention, from, n_sequences);
+        return;
+    }
+    for (uint32_t i = 0; i < n_sequences; i++)
+        if (decoder_pool_type(d, from[i].pool) == plan->type)
+            d->typed_sequences[n++] = from[i];
+    if (n > 0)
+        attention_schedule(plan->attention, d->typed_sequences, n);
+}
+
 enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
 {
     ASSERT(batch->n_rows > 0 && batch->n_rows <= d->limits.rows_max);
     ASSERT(batch->n_sequences <= d->limits.sequences_max);
+    d->types_used = 0;
     for (uint32_t i = 0; i < batch->n_sequences; i++) {
         const struct attention_sequence *s = &batch->sequences[i];
         TRY(decoder_check(d, s->pool));
+        d->types_used |= 1u << decoder_pool_type(d, s->pool);
         for (uint32_t r = 0; r < s->n_rows; r++)
             d->row_sequence[s->row_first + r] = i;
     }
@@ -423,9 +447,7 @@ enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
         (struct row_set){.is_alone = batch->n_rows == 1, .n_runs = 1, .runs = {{0, batch->n_rows}}};
     decoder_ask(d);
     for (uint32_t i = 0; i < d->n_plans; i++)
-        attention_schedule(d->plans[i].attention,
-                           batch->sequences + (size_t)d->plans[i].group * batch->n_sequences,
-                           batch->n_sequences);
+        schedule_plan(d, &d->plans[i]);
     decoder_watch_begin(d);
     workers_run(d->workers, step_share, d);
     decoder_watch_end(d, d->attention_status);

@@ -138,7 +138,9 @@ void decoder_sums(const struct decoder *d, uint32_t pool, struct decoder_sums *r
                                       .miss_logical_bytes = d->watch.miss_logical_bytes};
     for (uint32_t i = 0; i < d->n_plans; i++)
         add_traffic(d->plans[i].attention, pool, ret_sums);
-    add_traffic(d->asked_plan.attention, pool, ret_sums);
+    for (uint32_t type = 0; type < KV_TYPE_COUNT; type++)
+        if (d->asked_plans[type].attention != NULL)
+            add_traffic(d->asked_plans[type].attention, pool, ret_sums);
 }
 
 void decoder_count_misses(struct decoder *d)

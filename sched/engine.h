@@ -3,7 +3,7 @@
  *
  * An engine starts without a lane (lane.h); other threads reach it through ports (engine_port.h).
  * Each cycle runs at most one step of each lane that has work, so that all lanes see the same cycle;
- * lanes that share weights, K/V type and plan run in one pass. */
+ * lanes that share weights and kernels run in one pass. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_ENGINE_H
 #define FOLDKV_SCHED_ENGINE_H

@@ -143,6 +143,7 @@ struct decoder_memory lane_parts_memory(const struct lane_parts *p)
                                                         .head_stride = memory.head_stride,
                                                         .page_bytes = memory.page_bytes};
     }
+    pages.type = p->model->kv_type;
     memcpy(pages.generation, p->namespace_id, SHA256_BYTES);
     return pages;
 }

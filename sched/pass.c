@@ -125,11 +125,12 @@ static uint32_t running_most(const struct pass *p)
 static enum status check_member(const struct pass *p, const struct scheduler *s,
                                 struct why *ret_why)
 {
-    const struct manifest *own = p->model->manifest, *its = scheduler_model(s)->manifest;
-    if (memcmp(own->identity, its->identity, sizeof own->identity) != 0 ||
-        memcmp(own->binding_hash, its->binding_hash, sizeof own->binding_hash) != 0)
+    const struct model *own = p->model, *its = scheduler_model(s);
+    if (own->weights != its->weights || memcmp(own->manifest->architecture_hash,
+                                               its->manifest->architecture_hash,
+                                               sizeof own->manifest->architecture_hash) != 0)
         return why_set(ret_why, STATUS_STALE_PLAN, "",
-                       "the lane's identity or numerics are not those of the pass it would join");
+                       "the lane's weights or architecture are not those of the pass it would join");
     if (running_most(p) + scheduler_running_max(s) > p->limits.running_max)
         return why_set(ret_why, STATUS_UNAVAILABLE, "",
                        "%u requests may run in a step already and the lane may run %u more: all "

@@ -25,8 +25,8 @@ struct pass_limits {
     bool is_paced; /* fewer prompt rows while others decode (pace.h) */
 };
 
-/* The model, kernels and workers are loans until pass_free: a model whose graph, K/V type and
- * weights are those of every lane that joins. NO_MEMORY and others with a why. */
+/* The model, kernels and workers are loans until pass_free: a model whose graph and weights are those
+ * of every lane that joins; K/V types may differ. NO_MEMORY and others with a why. */
 enum status pass_new(const struct model *model, const struct kernels *kernels,
                      struct workers *workers, const struct pass_limits *limits,
                      struct pass **ret_pass, struct why *ret_why) MUST_USE;
@@ -35,8 +35,8 @@ void pass_free(struct pass **pass);
 
 /* The scheduler's rows are in every step from now on; its cache's pages are where memory says.
  * Between steps. UNAVAILABLE with a why if there are PASS_SCHEDULERS_MAX already or their running
- * requests might be more than running_max; STALE_PLAN if its model's identity or numerics are not
- * those of the pass's. */
+ * requests might be more than running_max; STALE_PLAN if its model's weights or architecture are
+ * not those of the pass's; as decoder_attach. */
 enum status pass_join(struct pass *pass, struct scheduler *scheduler,
                       const struct decoder_memory *memory, struct why *ret_why) MUST_USE;
 /* Between steps (after the deliver). Its requests wait from then on until it joins one again. */

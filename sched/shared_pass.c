@@ -1,6 +1,6 @@
 /* shared_pass.c: which lanes may compute together, and how long their pass lives.
  *
- * WHY     Same weights, K/V type and kernels: then a step of both reads each weight once and gives
+ * WHY     Same weights and kernels, whatever the K/V types: then a step of both reads each weight once and gives
  *         each the bits that it would get alone. Anything else that differs keeps them apart.
  * OWNS    The pass; a hold on the model.
  */
@@ -45,12 +45,6 @@ void shared_pass_free(struct shared_pass **shared)
     mem_free(p);
 }
 
-static bool hashes_agree(const struct manifest *a, const struct manifest *b)
-{
-    return memcmp(a->identity, b->identity, sizeof a->identity) == 0 &&
-           memcmp(a->binding_hash, b->binding_hash, sizeof a->binding_hash) == 0;
-}
-
 /* The isa comes last, and there may be padding behind it. */
 static bool kernels_agree(const struct kernels *a, const struct kernels *b)
 {
@@ -61,6 +55,7 @@ bool shared_pass_suits(const struct shared_pass *shared, const struct lane_parts
 {
     const struct model *own = shared->model, *its = parts->model;
     return shared->n_seats < PASS_SCHEDULERS_MAX && own->weights == its->weights &&
-           own->kv_type == its->kv_type && hashes_agree(own->manifest, its->manifest) &&
+           memcmp(own->manifest->architecture_hash, its->manifest->architecture_hash,
+                  sizeof own->manifest->architecture_hash) == 0 &&
            kernels_agree(&shared->kernels, &parts->kernels);
 }

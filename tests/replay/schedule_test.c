@@ -113,13 +113,18 @@ static void answer_alone(struct field *f)
 static struct rig_options draw_options(struct field *f)
 {
     static const uint32_t chunks[] = {16, 64, 512};
+    static const char *const others[] = {"f16", "f32", "int8"};
     struct rig_options o = base_options(f);
     o.n_threads = 1 + draw_below(f, 3);
     o.prefill_chunk = chunks[draw_below(f, 3)];
     o.running_max = 1 + draw_below(f, 12);
     o.cache_bytes = f->block_bytes * (f->pool_blocks_least + draw_below(f, 14));
-    o.n_lanes = draw_below(f, 2) == 0 ? 1 : 2 + draw_below(f, PASS_SCHEDULERS_MAX - 1);
+    o.n_lanes = draw_below(f, 3) > 0 ? 1 : 2 + draw_below(f, PASS_SCHEDULERS_MAX - 1);
     o.lane_bytes = f->block_bytes * draw_below(f, 3);
+    if (draw_below(f, 2) == 0) { /* every second lane is company of another type */
+        o.other_type = others[draw_below(f, 3)];
+        o.lane_bytes += 3 * o.cache_bytes;
+    }
     return o;
 }
 
@@ -148,6 +153,13 @@ static void note(struct field *f, struct rig *rig)
 
 enum { REQUESTS_MAX = 10, COMPANY_MAX = 3, FEW_SCHEDULES = 50, MANY_SCHEDULES = 200 };
 
+/* One whose answers are known: its K/V are of the field's type. */
+static uint32_t draw_lane(struct field *f, const struct rig_options *o)
+{
+    return o->other_type == NULL ? draw_below(f, o->n_lanes)
+                                 : 2 * draw_below(f, (o->n_lanes + 1) / 2);
+}
+
 /* One schedule: some of the requests, and company that leaves in the middle. */
 static void run_schedule(struct field *f, uint64_t seed)
 {
@@ -161,8 +173,7 @@ static void run_schedule(struct field *f, uint64_t seed)
     while (submitted < n || pass_active(rig_parts(rig)->pass) > 0) {
         while (submitted < n && draw_below(f, 3) == 0) {
             which[submitted] = draw_below(f, SPECS);
-            rig_submit_to(rig, draw_below(f, o.n_lanes), &f->specs[which[submitted]],
-                          &got[submitted]);
+            rig_submit_to(rig, draw_lane(f, &o), &f->specs[which[submitted]], &got[submitted]);
             f->coverage.long_rows += f->specs[which[submitted]].n_ids > ATTEND_CHUNK;
             submitted++;
         }

@@ -12,6 +12,7 @@ enum { LOGIT_ROWS = 64 };
 static void take_memory(struct decoder_rig *rig)
 {
     const struct graph *g = rig->model->graph;
+    rig->memory.type = rig->model->kv_type;
     for (uint32_t i = 0; i < g->n_groups; i++) {
         struct decoder_group_memory *m = &rig->memory.groups[i];
         m->page_bytes = decoder_page_bytes(g, i, rig->model->kv_type);

@@ -66,7 +66,9 @@ static enum status load_lane(struct rig_parts *p, uint32_t lane, const struct gg
                              struct why *ret_why)
 {
     struct lane_terms terms = {.cache_bytes = o->cache_bytes + lane * o->lane_bytes,
-                               .cache_type = o->cache_type,
+                               .cache_type =
+                                   o->other_type != NULL && lane % 2 == 1 ? o->other_type
+                                                                          : o->cache_type,
                                .isa = o->isa,
                                .stop_ids = o->stop_ids,
                                .n_stop_ids = o->n_stop_ids};

@@ -37,6 +37,7 @@ struct rig_options {
     const uint32_t *stop_ids;
     uint32_t n_stop_ids;
     uint32_t n_lanes;     /* that share the weights and every step; 0: 1 */
+    const char *other_type; /* K/V type of every second lane; NULL: cache_type */
     uint64_t lane_bytes;  /* each lane's pool is so much larger than that of the one before */
     uint32_t running_all; /* places in a step; 0: as many as the lanes can fill */
 };

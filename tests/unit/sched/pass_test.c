@@ -7,6 +7,7 @@
 
 #include "config/mem.h"
 #include "sched/decoder_priv.h"
+#include "sched/pass_priv.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"
@@ -124,6 +125,38 @@ START_TEST(no_lane_hits_the_pages_of_another)
     rig_outcome_check_equal(&got[0], &got[1], "in the other lane");
     release(got, 3);
     rig_free(&rig);
+}
+END_TEST
+
+/* A lane in f16 and one in int8 walk together, and each gets its own answer. */
+START_TEST(lanes_of_two_kv_types_share_their_steps)
+{
+    static const char *const types[] = {"f16", "int8", "f32"};
+    struct rig_spec specs[2] = {greedy(0, 300, 40), greedy(200, 300, 40)};
+    for (uint32_t t = 0; t < 9; t++) {
+        struct rig_outcome expected[2] = {0}, got[2] = {0};
+        struct rig_options o = rig_options();
+        for (uint32_t i = 0; i < 2; i++) {
+            o.cache_type = types[i == 0 ? t / 3 : t % 3];
+            struct rig *rig = rig_new(gguf, &o);
+            rig_submit(rig, &specs[i], &expected[i]);
+            rig_run(rig, STEPS_MAX);
+            rig_free(&rig);
+        }
+        o.n_lanes = 2;
+        o.n_threads = 1 + t % 3;
+        o.cache_type = types[t / 3];
+        o.other_type = types[t % 3];
+        struct rig *rig = rig_new(gguf, &o);
+        for (uint32_t i = 0; i < 2; i++)
+            rig_submit_to(rig, i, &specs[i], &got[i]);
+        rig_run(rig, STEPS_MAX);
+        for (uint32_t i = 0; i < 2; i++)
+            rig_outcome_check_equal(&expected[i], &got[i], types[i == 0 ? t / 3 : t % 3]);
+        rig_free(&rig);
+        release(expected, 2);
+        release(got, 2);
+    }
 }
 END_TEST
 
@@ -319,17 +352,20 @@ START_TEST(more_than_there_is_room_for_are_refused)
 {
     struct why why = {0};
     struct rig *rig = lanes_new(PASS_SCHEDULERS_MAX);
-    struct rig *other = lanes_new(1);
-    struct decoder_memory memory = lane_parts_memory(rig_lane(other, 0));
-    rig_leave(other, 0);
-    ck_assert_int_eq(pass_join(rig_parts(rig)->pass, rig_lane(other, 0)->scheduler, &memory, &why),
-                     STATUS_UNAVAILABLE);
-    ck_assert_ptr_nonnull(strstr(why.text, "room for 32"));
-    rig_leave(rig, 2);
-    ck_assert_int_eq(pass_join(rig_parts(rig)->pass, rig_lane(other, 0)->scheduler, &memory, &why),
-                     OK);
-    pass_leave(rig_parts(rig)->pass, rig_lane(other, 0)->scheduler);
-    rig_free(&other);
+    struct rig_options o = rig_options();
+    rig_leave(rig, 3);
+    ck_assert_int_eq(rig_join(rig, 3, &why), OK);
+    rig_free(&rig);
+    o.n_lanes = 2;
+    rig = rig_new(gguf, &o);
+    rig_leave(rig, 1);
+    struct pass *pass = rig_parts(rig)->pass;
+    pass->limits.running_max--;
+    ck_assert_int_eq(rig_join(rig, 1, &why), STATUS_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(why.text, "room for 15"));
+    ck_assert_uint_eq(pass_schedulers(pass), 1);
+    pass->limits.running_max++;
+    ck_assert_int_eq(rig_join(rig, 1, &why), OK);
     rig_free(&rig);
 }
 END_TEST
@@ -344,19 +380,13 @@ START_TEST(another_model_is_refused)
     struct gguf *other_gguf;
     ck_assert_int_eq(gguf_parse(other_bytes, len, &other_gguf, &why), OK);
     struct rig_options o = rig_options();
-    struct rig *rig = lanes_new(1);
+    struct rig *rig = lanes_new(1), *other = rig_new(other_gguf, &o);
     rig_leave(rig, 0);
-    for (int i = 0; i < 2; i++) { /* other weights, then the same ones with another K/V type */
-        o.cache_type = i == 0 ? "f16" : "int8";
-        struct rig *other = rig_new(i == 0 ? other_gguf : gguf, &o);
-        struct decoder_memory memory = lane_parts_memory(rig_lane(rig, 0));
-        rig_leave(other, 0);
-        ck_assert_int_eq(
-            pass_join(rig_parts(other)->pass, rig_lane(rig, 0)->scheduler, &memory, &why),
-            STATUS_STALE_PLAN);
-        ck_assert_uint_eq(pass_schedulers(rig_parts(other)->pass), 0);
-        rig_free(&other);
-    }
+    struct decoder_memory memory = lane_parts_memory(rig_lane(rig, 0));
+    ck_assert_int_eq(pass_join(rig_parts(other)->pass, rig_lane(rig, 0)->scheduler, &memory, &why),
+                     STATUS_STALE_PLAN);
+    ck_assert_uint_eq(pass_schedulers(rig_parts(other)->pass), 1);
+    rig_free(&other);
     rig_free(&rig);
     gguf_free(&other_gguf);
     mem_free(other_bytes);
@@ -393,6 +423,7 @@ int main(void)
     tcase_add_unchecked_fixture(tc, load, unload);
     tcase_add_test(tc, lanes_share_their_steps);
     tcase_add_test(tc, no_lane_hits_the_pages_of_another);
+    tcase_add_test(tc, lanes_of_two_kv_types_share_their_steps);
     tcase_add_test(tc, all_prompts_share_one_room);
     tcase_add_test(tc, prompts_go_by_age);
     tcase_add_test(tc, a_prompt_heeds_other_passes);
