@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "..", "..")
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from daemon import Daemon, Refused, required, run_cases  # noqa: E402
+from releasing import TERMS, Releasing, make_model, plan  # noqa: E402
 
 try:
     import jsonschema
@@ -166,6 +168,81 @@ class Answers(unittest.TestCase):
             self.assertEqual(answer.status, 404)
             check("Error", json.loads(answer.read()))
             link.close()
+
+
+class AdminAnswers(unittest.TestCase):
+    """Every call of the admin API, and what a running daemon answers."""
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        one, cls.two = (make_model(MAKE_MODEL, cls.folder.name, name, *flags) for name, flags in (("one", []), ("two", ["--nudge"])))
+        cls.daemon = Releasing(os.path.join(cls.folder.name, "state"), one)
+        cls.asked = set()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.stop()
+        cls.folder.cleanup()
+
+    def ask(self, status, method, template, name="", body=None, query="", **terms):
+        """The answer, which must have the status and fit the page, as must the request."""
+        operation = operations("admin")[method, template]
+        if body is not None:
+            validator(resolve(operation["requestBody"])["content"]["application/json"]["schema"]).validate(body)
+        got, answer, headers = self.daemon.ask(method, template.replace("{id}", name) + query, body, **terms)
+        self.assertEqual(got, status, answer)
+        self.asked.add((method, template))
+        if isinstance(answer, str):
+            return answer
+        response = resolve(operation["responses"].get(str(status)) or operation["responses"]["default"])
+        validator(response["content"]["application/json"]["schema"]).validate(answer)
+        if status < 300:
+            self.assertRegex(headers["etag"], PAGE["components"]["headers"]["Epoch"]["schema"]["pattern"])
+        return answer
+
+    def test_1_every_call(self):
+        base = "/admin/v1"
+        self.ask(200, "GET", base + "/generations")
+        self.ask(200, "POST", base + "/generations", body={"path": self.two, "name": "two"}, query="?dry_run=all")
+        two = self.ask(201, "POST", base + "/generations", body={"path": self.two, "name": "two"})["id"]
+        self.ask(200, "POST", base + "/generations", body={"path": self.two, "name": "two"})
+        self.ask(200, "GET", base + "/generations/{id}", "two")
+        self.ask(404, "GET", base + "/generations/{id}", "nobody")
+        self.ask(412, "POST", base + "/generations", body={"path": self.two}, match='"99"')
+        self.ask(400, "POST", base + "/generations", body={"path": "/nowhere"})
+        self.ask(200, "GET", base + "/generations/{id}/evaluation", "two")
+        self.ask(202, "POST", base + "/generations/{id}:evaluate", "two", body=TERMS)
+        while self.ask(200, "GET", base + "/generations/{id}/evaluation", "two")["is_running"]:
+            time.sleep(0.2)
+        self.assertEqual(self.ask(200, "GET", base + "/generations/{id}", two)["state"], "warmed")
+        self.ask(200, "GET", base + "/rollouts")
+        self.ask(404, "GET", base + "/rollouts/{id}", "active")
+        self.ask(400, "POST", base + "/rollouts", body={"candidate": "two", "plan": plan(9999)})
+        self.ask(201, "POST", base + "/rollouts", body={"candidate": "two", "plan": plan(100, 3000)})
+        for verb in ("approve", "pause", "resume"):
+            self.ask(200, "POST", base + "/rollouts/{id}:" + verb, "active", body={})
+        self.ask(200, "GET", base + "/rollouts/{id}", "active")
+        self.ask(409, "POST", base + "/rollouts/{id}:promote", "active", body={})
+        self.metrics_are_clean()
+        self.ask(200, "POST", base + "/rollouts/{id}:abort", "active", body={"reason": "a test"}, match="*")
+        self.ask(200, "GET", base + "/rollouts")
+        self.ask(409, "POST", base + "/rollback", body={"to": "previous"}, match="*")
+        for line in self.ask(200, "GET", base + "/audit", query="?after=0&limit=5").splitlines():
+            check("AuditLine", json.loads(line))
+        for frozen in (True, False):
+            self.ask(200, "PUT", base + "/freeze", body={"frozen": frozen})
+        self.ask(404, "POST", base + "/namespaces/{id}:fence", "ab" * 32, body={})
+        self.ask(200, "POST", base + "/cache:purge", body={})
+        self.ask(409, "POST", base + "/generations/{id}:forget", self.ask(200, "GET", base + "/generations")["generations"][0]["id"], body={})
+        self.ask(200, "POST", base + "/drain", body={}, query="?dry_run=all")
+        self.assertEqual(self.asked, set(operations("admin")))
+
+    def metrics_are_clean(self):
+        text = "\n".join(line for line in self.daemon.get("/metrics").splitlines() if "vllm:" not in line) + "\n"
+        run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stdout + run.stderr), (0, ""))
+        self.assertIn('foldkv_rollout_state{state="step"} 1', text)
+        self.assertIn('foldkv_rollout_gate{gate="tpot_p99",verdict="no_data"} 1', text)
 
 
 if __name__ == "__main__":
