@@ -318,11 +318,16 @@ static bool on_tick(void *user, struct registry *registry)
     pthread_mutex_lock(&r->lock);
     bool is_rolled_out = r->route.rollout[0] != '\0';
     pthread_mutex_unlock(&r->lock);
-    if (!atomic_load(&r->has_loader) || !is_rolled_out)
+    if (!atomic_load(&r->has_loader))
         return false;
+    if (!is_rolled_out) {
+        releases_watch(r, registry, false);
+        return false;
+    }
     enum status s = rollout_driver_tick(r->driver, registry, releases_now_us(), &has_changed, &why);
     if (s != OK)
         releases_say(r, true, "rollout", "%s", why.text);
+    releases_watch(r, registry, true);
     return true;
 }
 

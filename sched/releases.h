@@ -15,6 +15,7 @@
 #include "sched/evaluation_cells.h"
 #include "sched/gate_evidence.h"
 #include "sched/projection.h"
+#include "sched/rollout.h"
 
 struct engine;
 struct lane;
@@ -120,8 +121,17 @@ struct release_figures {
 };
 enum { RELEASE_FIGURES_MAX = 8 };
 
+/* The newest rollout, as the last tick left it. */
+struct release_rollout_figures {
+    bool is_there;
+    struct rollout now;
+    bool has_verdicts; /* of a step under way: as the next tick would judge */
+    enum gate_verdict verdicts[GATE_COUNT];
+};
+
 struct releases_figures {
     struct projection route;
+    struct release_rollout_figures rollout;
     bool is_durable, is_writable, is_frozen;
     bool is_blocked; /* a rollback waits for a person */
     uint32_t n_generations;

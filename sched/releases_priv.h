@@ -98,11 +98,14 @@ struct releases {
     struct release_path *paths;
     bool is_frozen, is_blocked;
     char rescued[SHA256_HEX]; /* what a rollback has loaded, before it is durable; "" */
+    struct release_rollout_figures rollout_figures;
     char loading[SHA256_HEX]; /* what the loader loads now; "" */
     char failed_pin[SHA256_HEX]; /* a generation that could not be loaded for a rollback; "" */
     struct why failed_pin_why;
     char evaluated[SHA256_HEX];  /* whom the evaluator's run is about; "" */
     char *evaluation_text;       /* its body, for making its plan again; NULL */
+
+    bool is_watched; /* registry thread: the rollout's figures are the last there will be */
 
     /* Loop thread. */
     struct sha256 *sha;
@@ -121,6 +124,11 @@ struct releases {
     char canary[SHA256_HEX]; /* whom the quality canary is about; "" */
     uint64_t n_canary_runs;
 };
+
+/* ---- releases_watch.c ---- */
+
+/* Registry thread, each tick: the newest rollout's figures, if they may have changed. */
+void releases_watch(struct releases *r, struct registry *registry, bool is_rolled_out);
 
 /* ---- releases.c ---- */
 

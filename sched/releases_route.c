@@ -200,6 +200,7 @@ void releases_figures(const struct releases *releases, struct releases_figures *
     struct release_lane e;
     pthread_mutex_lock(&r->lock);
     f->route = r->route;
+    f->rollout = r->rollout_figures;
     f->is_frozen = r->is_frozen;
     f->is_blocked = r->is_blocked;
     pthread_mutex_unlock(&r->lock);

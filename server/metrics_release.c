@@ -18,48 +18,91 @@ static void print_flag(const struct metrics_printer *p, const char *name, bool f
     byte_buffer_format(p->out, "%s %d\n", name, flag);
 }
 
+/* A generation may have several lanes (stable and control): a sample names it once. */
+static bool is_told(const struct releases_figures *f, uint32_t i, bool by_arm)
+{
+    const struct release_figures *g = &f->generations[i];
+    for (uint32_t j = 0; j < i; j++)
+        if (strcmp(f->generations[j].id, g->id) == 0 && (!by_arm || f->generations[j].arm == g->arm))
+            return true;
+    return false;
+}
+
 static void print_generation_info(const struct metrics_printer *p, const struct metrics_release *r,
                                   const char *name)
 {
     for (uint32_t i = 0; i < r->figures->n_generations; i++) {
         const struct release_figures *g = &r->figures->generations[i];
+        if (is_told(r->figures, i, true))
+            continue;
         byte_buffer_format(p->out, "%s{generation=\"%.16s\",name=\"", name, g->id);
         metrics_label_value(p->out, g->name);
-        byte_buffer_format(p->out, "\",state=\"%s\",arm=\"%s\"} 1\n", g->state,
-                           g->arm < ARM_COUNT ? arm_name(g->arm) : "none");
+        byte_buffer_format(p->out, "\",arm=\"%s\"} 1\n", g->arm < ARM_COUNT ? arm_name(g->arm) : "none");
     }
 }
 
-/* A figure of each generation: offset bytes into its figures. */
-static void print_figure(const struct metrics_printer *p, const struct metrics_release *r, const char *name,
-                         size_t offset)
+/* What the lanes of one generation have together. */
+struct lanes_sum {
+    bool is_loaded;
+    uint64_t weights_bytes, cache_bytes;
+};
+
+static struct lanes_sum sum_of(const struct releases_figures *f, const char *id)
+{
+    struct lanes_sum sum = {0};
+    for (uint32_t i = 0; i < f->n_generations; i++) {
+        const struct release_figures *g = &f->generations[i];
+        if (strcmp(g->id, id) != 0)
+            continue;
+        sum.is_loaded |= g->is_loaded;
+        sum.weights_bytes = g->weights_bytes > sum.weights_bytes ? g->weights_bytes : sum.weights_bytes;
+        sum.cache_bytes += g->cache_bytes;
+    }
+    return sum;
+}
+
+static void print_lanes(const struct metrics_printer *p, const struct metrics_release *r, const char *name,
+                        uint64_t (*value)(const struct lanes_sum *sum))
 {
     for (uint32_t i = 0; i < r->figures->n_generations; i++) {
-        const struct release_figures *g = &r->figures->generations[i];
-        uint64_t value;
-        memcpy(&value, (const char *)g + offset, sizeof value);
-        byte_buffer_format(p->out, "%s{generation=\"%.16s\"} %" PRIu64 "\n", name, g->id, value);
+        struct lanes_sum sum = sum_of(r->figures, r->figures->generations[i].id);
+        if (!is_told(r->figures, i, false))
+            byte_buffer_format(p->out, "%s{generation=\"%.16s\"} %" PRIu64 "\n", name,
+                               r->figures->generations[i].id, value(&sum));
     }
+}
+
+static uint64_t loaded_of(const struct lanes_sum *sum)
+{
+    return sum->is_loaded;
+}
+
+static uint64_t weights_of(const struct lanes_sum *sum)
+{
+    return sum->is_loaded ? sum->weights_bytes : 0;
+}
+
+static uint64_t cache_of(const struct lanes_sum *sum)
+{
+    return sum->cache_bytes;
 }
 
 static void print_generation_loaded(const struct metrics_printer *p, const struct metrics_release *r,
                                     const char *name)
 {
-    for (uint32_t i = 0; i < r->figures->n_generations; i++)
-        byte_buffer_format(p->out, "%s{generation=\"%.16s\"} %d\n", name, r->figures->generations[i].id,
-                           r->figures->generations[i].is_loaded);
+    print_lanes(p, r, name, loaded_of);
 }
 
 static void print_generation_weights_bytes(const struct metrics_printer *p, const struct metrics_release *r,
                                            const char *name)
 {
-    print_figure(p, r, name, offsetof(struct release_figures, weights_bytes));
+    print_lanes(p, r, name, weights_of);
 }
 
 static void print_generation_cache_bytes(const struct metrics_printer *p, const struct metrics_release *r,
                                          const char *name)
 {
-    print_figure(p, r, name, offsetof(struct release_figures, cache_bytes));
+    print_lanes(p, r, name, cache_of);
 }
 
 static bool is_taken(const struct release_stats_row *row)
@@ -144,28 +187,19 @@ static void print_rollback_blocked(const struct metrics_printer *p, const struct
     print_flag(p, name, r->figures->is_blocked);
 }
 
-static bool is_text(const json_t *object, const char *key, const char *text)
-{
-    const char *found = json_string_value(json_object_get(object, key));
-    return found != NULL && strcmp(found, text) == 0;
-}
-
 static void print_rollout_state(const struct metrics_printer *p, const struct metrics_release *r,
                                 const char *name)
 {
-    const json_t *now = json_object_get(r->rollout, "now");
-    for (int s = 0; s < ROLLOUT_STATE_COUNT; s++) {
-        const char *state = rollout_state_name((enum rollout_state)s);
-        byte_buffer_format(p->out, "%s{state=\"%s\"} %d\n", name, state, is_text(now, "state", state));
-    }
+    const struct release_rollout_figures *f = &r->figures->rollout;
+    for (int s = 0; s < ROLLOUT_STATE_COUNT; s++)
+        byte_buffer_format(p->out, "%s{state=\"%s\"} %d\n", name, rollout_state_name((enum rollout_state)s),
+                           f->is_there && f->now.state == (enum rollout_state)s);
 }
 
 static void print_rollout_step(const struct metrics_printer *p, const struct metrics_release *r, const char *name)
 {
-    const json_t *now = json_object_get(r->rollout, "now");
-    json_int_t step = json_integer_value(json_object_get(now, "step"));
-    bool has_served = json_is_true(json_object_get(now, "has_served"));
-    byte_buffer_format(p->out, "%s %lld\n", name, has_served ? (long long)step + 1 : 0);
+    const struct release_rollout_figures *f = &r->figures->rollout;
+    byte_buffer_format(p->out, "%s %u\n", name, f->is_there && f->now.has_served ? f->now.step + 1 : 0);
 }
 
 static void print_rollout_weight_ratio(const struct metrics_printer *p, const struct metrics_release *r,
@@ -176,18 +210,11 @@ static void print_rollout_weight_ratio(const struct metrics_printer *p, const st
 
 static void print_rollout_gate(const struct metrics_printer *p, const struct metrics_release *r, const char *name)
 {
-    const json_t *gates = json_object_get(r->rollout, "gates");
-    size_t i;
-    json_t *gate;
-    json_array_foreach(gates, i, gate) {
-        const char *key = json_string_value(json_object_get(gate, "gate"));
-        for (int v = VERDICT_PASS; v <= VERDICT_NO_DATA && key != NULL; v++) {
-            const char *verdict = gate_verdict_name((enum gate_verdict)v);
-            byte_buffer_format(p->out, "%s{gate=\"", name);
-            metrics_label_value(p->out, key);
-            byte_buffer_format(p->out, "\",verdict=\"%s\"} %d\n", verdict, is_text(gate, "verdict", verdict));
-        }
-    }
+    const struct release_rollout_figures *f = &r->figures->rollout;
+    for (int g = 0; f->has_verdicts && g < GATE_COUNT; g++)
+        for (int v = VERDICT_PASS; v <= VERDICT_NO_DATA; v++)
+            byte_buffer_format(p->out, "%s{gate=\"%s\",verdict=\"%s\"} %d\n", name, gate_rows[g].key,
+                               gate_verdict_name((enum gate_verdict)v), f->verdicts[g] == (enum gate_verdict)v);
 }
 
 void metrics_release(const struct metrics_printer *p, const struct metrics_release *release)

@@ -3,8 +3,6 @@
 #ifndef FOLDKV_SERVER_METRICS_RELEASE_H
 #define FOLDKV_SERVER_METRICS_RELEASE_H
 
-#include <jansson.h>
-
 #include "sched/releases.h"
 #include "server/metrics_family.h"
 #include "server/release_stats.h"
@@ -12,7 +10,6 @@
 /* Loans. */
 struct metrics_release {
     const struct releases_figures *figures;
-    const json_t *rollout; /* the newest one's status (sched/rollout_status.h); NULL: there is none */
     const struct release_stats *stats;
 };
 

@@ -15,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "..", "..")
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from daemon import Daemon, Refused, required, run_cases  # noqa: E402
+from daemon import Daemon, Refused, required, run_cases, wait_until  # noqa: E402
 from releasing import TERMS, Releasing, make_model, plan  # noqa: E402
 
 try:
@@ -238,10 +238,10 @@ class AdminAnswers(unittest.TestCase):
         self.assertEqual(self.asked, set(operations("admin")))
 
     def metrics_are_clean(self):
+        self.assertTrue(wait_until(lambda: 'foldkv_rollout_state{state="step"} 1' in self.daemon.get("/metrics")))
         text = "\n".join(line for line in self.daemon.get("/metrics").splitlines() if "vllm:" not in line) + "\n"
         run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
         self.assertEqual((run.returncode, run.stdout + run.stderr), (0, ""))
-        self.assertIn('foldkv_rollout_state{state="step"} 1', text)
         self.assertIn('foldkv_rollout_gate{gate="tpot_p99",verdict="no_data"} 1', text)
 
 

@@ -54,7 +54,7 @@ class Releasing(Daemon):
         text = answer.read().decode()
         link.close()
         found = {name.lower(): value for name, value in answer.getheaders()}
-        return answer.status, json.loads(text) if found["content-type"].startswith("application/json") else text, found
+        return answer.status, json.loads(text) if found["content-type"].split(";")[0] == "application/json" else text, found
 
     def foldkv(self, *arguments, code=0, timeout_s=120):
         """stdout of a command, which must end with the code and, unless it failed, say nothing on stderr."""
