@@ -79,7 +79,6 @@ struct decoder_watch {
     float *q;                     /* [pools][widths.q] */
     float *attended;              /* [pools][widths.attended] */
     _Atomic uint64_t allocations; /* during steps */
-    bool has_counters;
     bool is_count_due, is_counting;
     struct cache_misses *misses; /* NULL: the host cannot count */
     uint64_t miss_bytes, miss_logical_bytes, logical_before;

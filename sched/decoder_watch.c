@@ -26,8 +26,7 @@ enum status decoder_watch_init(struct decoder *d)
         {(void **)&w->attended, (size_t)DECODER_POOLS_MAX * d->widths.attended, sizeof(float)},
     };
     TRY(decoder_take_buffers(table, ARRAY_LEN(table)));
-    w->has_counters = cache_misses_can_count(COUNT_CACHE_MISSES);
-    return w->has_counters
+    return cache_misses_can_count(COUNT_CACHE_MISSES)
                ? cache_misses_new(COUNT_CACHE_MISSES, workers_count(d->workers), &w->misses)
                : OK;
 }
@@ -146,11 +145,6 @@ void decoder_sums(const struct decoder *d, uint32_t pool, struct decoder_sums *r
 void decoder_count_misses(struct decoder *d)
 {
     d->watch.is_count_due = d->watch.misses != NULL;
-}
-
-bool decoder_has_counters(const struct decoder *d)
-{
-    return d->watch.has_counters;
 }
 
 static uint64_t logical_bytes(const struct decoder *d)

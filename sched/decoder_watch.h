@@ -37,7 +37,5 @@ struct decoder_sums {
 void decoder_sums(const struct decoder *decoder, uint32_t pool, struct decoder_sums *ret_sums);
 /* Counts cache misses in the next step in which no sequence has more than one row, if the host can. */
 void decoder_count_misses(struct decoder *decoder);
-/* Whether the host could when the decoder was made. Any thread. */
-bool decoder_has_counters(const struct decoder *decoder);
 
 #endif

@@ -78,11 +78,6 @@ void oracle_audit_free(struct oracle_audit **audit)
     *audit = NULL;
 }
 
-size_t oracle_audit_bytes(const struct oracle_audit *a)
-{
-    return mem_map_rounded(a->copy_bytes);
-}
-
 struct difference {
     double most, largest; /* of got - want, of want */
     bool is_finite;

@@ -18,7 +18,6 @@ struct oracle_audit;
 enum status oracle_audit_new(const struct graph *graph, enum kv_type type,
                              struct oracle_audit **ret_audit, struct why *ret_why) MUST_USE;
 void oracle_audit_free(struct oracle_audit **audit);
-size_t oracle_audit_bytes(const struct oracle_audit *audit);
 
 /* Largest difference of the row's attended values from the oracle's / the oracle's largest value, over
  * as many query heads as some 256 tokens have room for, at least one; other ones each time. NaN if either has a NaN
