@@ -17,6 +17,7 @@
 #include <stdarg.h>
 
 #include "config/mem.h"
+#include "sched/answer.h"
 #include "sched/generation_content.h"
 #include "sched/engine.h"
 #include "sched/object_store.h"
@@ -81,13 +82,6 @@ enum status releases_do(struct releases *r, release_task_fn *task, void *user, s
 
 /* ---- the projection ---- */
 
-static void note_blocked(struct releases *r, const struct projection *p)
-{
-    /* Barred without an end in sight: journal_advance has said so; the figures tell it. */
-    if (p->barred[0] == '\0')
-        r->is_blocked = false;
-}
-
 /* Registry thread, or whoever opens: the newest rows. */
 static void releases_project(void *user, const struct projection *p)
 {
@@ -95,7 +89,8 @@ static void releases_project(void *user, const struct projection *p)
     atomic_store(&r->is_candidate_admitted, p->is_candidate_admitted);
     pthread_mutex_lock(&r->lock);
     r->route = *p;
-    note_blocked(r, p);
+    if (p->barred[0] == '\0')
+        r->is_blocked = false; /* the rollback is over */
     pthread_mutex_unlock(&r->lock);
     if (r->has_lanes && p->barred[0] != '\0')
         release_lanes_want_id(&r->lanes, p->barred, LANE_CLOSED);
@@ -359,6 +354,9 @@ static enum status make_ways(struct releases *r, struct why *ret_why)
         .queue_max = QUEUE_MAX,
     };
     TRY(registry_thread_new(&options, RELEASES_RECOVERY_MS, &r->thread, ret_why));
+    pthread_mutex_lock(&r->lock);
+    r->is_blocked = r->route.barred[0] != '\0'; /* what recovery could not end waits for a person */
+    pthread_mutex_unlock(&r->lock);
     enum status s = registry_port_new(r->thread, wake_loop, r, &r->loop_port);
     if (s == OK)
         s = registry_port_new(r->thread, ring_loader, r, &r->loader_port);
@@ -467,6 +465,15 @@ static enum status read_tokenizer(struct releases *r, struct why *ret_why)
     return s;
 }
 
+/* Nobody asks again after a day. */
+static enum status forget_answers(struct releases *r, struct registry *registry, void *user,
+                                  struct why *ret_why)
+{
+    const int64_t day_us = 86400 * (int64_t)1000000;
+    (void)r, (void)user;
+    return answer_forget(registry, releases_now_us() - day_us, ret_why);
+}
+
 enum status releases_start(struct releases *r, const struct releases_terms *terms,
                            struct why *ret_why)
 {
@@ -481,6 +488,9 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
         TRY(releases_found(r, ret_why));
     TRY(releases_reconcile(r, true, ret_why));
     TRY(read_tokenizer(r, ret_why));
+    struct why unheard;
+    if (releases_do(r, forget_answers, NULL, &unheard) != OK)
+        releases_say(r, true, "registry", "%s", unheard.text);
     return start_loader(r, ret_why);
 }
 

@@ -1,0 +1,236 @@
+/* releases_test.c: the release side over a real engine and small models: founded, asked, published to, opened again. */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/releases.h"
+
+#include <sched.h>
+
+#include "config/mem.h"
+#include "sched/change.h"
+#include "sched/engine.h"
+#include "tests/support/small_model.h"
+#include "tests/support/suite_run.h"
+#include "tests/support/temp_dir.h"
+
+static char dir[TEMP_PATH_ROOM], files[TEMP_PATH_ROOM];
+static struct why why;
+static struct engine *engine;
+static struct releases *releases;
+
+/* A model's file: seeds differ in every weight. */
+static void write_model(const char *name, uint64_t seed, size_t keep)
+{
+    struct small_model model = small_model_default();
+    size_t len;
+    model.seed = seed;
+    char *bytes = small_model_bytes(&model, &len);
+    temp_dir_write(files, name, bytes, keep > 0 ? keep : len);
+    mem_free(bytes);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[TEMP_PATH_ROOM + 32];
+    snprintf(path, sizeof path, "%s/%s", files, name);
+    return path;
+}
+
+static enum status encode(void *user, struct slice text, bool is_prompt, uint32_t **ret_ids,
+                          uint32_t *ret_n, struct why *ret_why)
+{
+    (void)user, (void)text, (void)is_prompt, (void)ret_why;
+    *ret_n = 1;
+    *ret_ids = mem_zalloc(1, sizeof **ret_ids);
+    return *ret_ids != NULL ? OK : STATUS_NO_MEMORY;
+}
+
+static enum status start(const char *state, const char *model)
+{
+    const struct releases_options options = {
+        .state_dir = state, .model = model, .host = {.encode = encode}};
+    enum status s = releases_open(&options, &releases, &why);
+    if (s != OK)
+        return s;
+    const struct engine_options e = {.n_threads = 1,
+                                     .running_max = 4,
+                                     .queue_max = 8,
+                                     .queue_tokens_max = 4096,
+                                     .prefill_chunk = 64,
+                                     .on_lane_change = releases_lane_changed,
+                                     .user = releases};
+    s = engine_new(&e, &engine, &why);
+    const struct releases_terms terms = {.engine = engine,
+                                         .running_max = 4,
+                                         .prefill_chunk = 64,
+                                         .n_threads = 1,
+                                         .cache_bytes = 4 << 20,
+                                         .cache_type = "f16",
+                                         .name = "first"};
+    return s == OK ? releases_start(releases, &terms, &why) : s;
+}
+
+static void end(void)
+{
+    releases_stop(releases);
+    engine_free(&engine);
+    releases_free(&releases);
+}
+
+static void choose(struct release_choice *ret)
+{
+    const struct arm_session session = {.connection = {"c", 1}};
+    const struct evaluation_cell cell = {.context = 64, .query_length = 16};
+    enum status s =
+        releases_choose(releases, &session, (struct slice){0}, false, cell, ret, &why);
+    ck_assert_msg(s == OK, "%s", why.text);
+}
+
+static void on_done(void *user, struct admin_call *call)
+{
+    (void)call;
+    *(bool *)user = true;
+}
+
+/* Asks and waits. */
+static void ask(struct admin_call *call, enum admin_op op, const char *body, const char *key)
+{
+    bool is_done = false;
+    char text[TEMP_PATH_ROOM + 128];
+    snprintf(text, sizeof text, "%s", body);
+    *call = (struct admin_call){
+        .op = op, .who = "tester", .epoch_expected = EPOCH_ANY, .on_done = on_done, .user = &is_done};
+    snprintf(call->idempotency_key, sizeof call->idempotency_key, "%s", key);
+    ck_assert_int_eq(record_read_loose(text, strlen(text), &call->body, &why), OK);
+    ck_assert_int_eq(record_hash(&call->body, call->payload_hash), OK);
+    ck_assert_int_eq(releases_ask(releases, call), OK);
+    while (!is_done) {
+        releases_turn(releases);
+        sched_yield();
+    }
+    record_release(&call->body);
+}
+
+static void publish(struct admin_call *call, const char *name, const char *key)
+{
+    char body[TEMP_PATH_ROOM + 64];
+    snprintf(body, sizeof body, "{\"path\": \"%s\"}", path_of(name));
+    ask(call, ADMIN_GENERATION_PUBLISH, body, key);
+}
+
+static void begin_case(void)
+{
+    temp_dir_make(dir);
+    temp_dir_make(files);
+    write_model("one.gguf", 1, 0);
+    write_model("two.gguf", 2, 0);
+    write_model("cut.gguf", 2, 5000);
+}
+
+static void end_case(void)
+{
+    if (releases != NULL)
+        end();
+    temp_dir_remove(dir);
+    temp_dir_remove(files);
+}
+
+START_TEST(it_is_founded_and_opened_again_without_its_model)
+{
+    struct release_choice first, again;
+    enum status s = start(dir, path_of("one.gguf"));
+    ck_assert_msg(s == OK, "%s", why.text);
+    choose(&first);
+    ck_assert_uint_eq(strlen(first.id), 16);
+    ck_assert_int_eq(first.arm, ARM_STABLE);
+    releases_end(releases, &first, true, false, 1000, 1000);
+    end();
+    s = start(dir, NULL);
+    ck_assert_msg(s == OK, "%s", why.text);
+    choose(&again);
+    ck_assert_str_eq(again.id, first.id);
+    releases_end(releases, &again, false, false, 0, 0);
+}
+END_TEST
+
+START_TEST(another_model_is_not_the_stable_one)
+{
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    end();
+    ck_assert_int_eq(start(dir, path_of("two.gguf")), STATUS_RECEIPTS_DISAGREE);
+    end();
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+}
+END_TEST
+
+START_TEST(an_empty_folder_needs_a_model)
+{
+    ck_assert_int_eq(start(dir, NULL), STATUS_BAD_OPTION);
+    ck_assert_ptr_nonnull(strstr(why.text, "is empty"));
+}
+END_TEST
+
+START_TEST(a_candidate_is_loaded_beside_the_stable_one)
+{
+    struct admin_call call;
+    struct release_choice choice;
+    ck_assert_int_eq(start(_i == 0 ? dir : NULL, path_of("one.gguf")), OK);
+    publish(&call, "two.gguf", "a");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    ck_assert_int_eq(call.result, ADMIN_RESULT_CREATED);
+    ck_assert_ptr_nonnull(strstr(call.text, "\"state\":\"ready\""));
+    mem_free(call.text);
+    publish(&call, "two.gguf", "a"); /* the same question again */
+    ck_assert_int_eq(call.status, OK);
+    ck_assert(call.is_repeat);
+    mem_free(call.text);
+    publish(&call, "two.gguf", "b"); /* the same content */
+    ck_assert_int_eq(call.status, OK);
+    ck_assert_int_eq(call.result, ADMIN_RESULT_OK);
+    mem_free(call.text);
+    publish(&call, "one.gguf", "a"); /* the key of another question */
+    ck_assert_int_eq(call.status, STATUS_KEY_REUSED);
+    choose(&choice); /* nobody goes to it */
+    ck_assert_int_eq(choice.arm, ARM_STABLE);
+    releases_end(releases, &choice, true, false, 0, 0);
+}
+END_TEST
+
+START_TEST(what_is_refused_changes_nothing)
+{
+    struct admin_call call;
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    publish(&call, "cut.gguf", "a");
+    ck_assert_int_eq(call.status, STATUS_BAD_REQUEST);
+    ck_assert_ptr_nonnull(strstr(call.why.text, "the whole file has 5000"));
+    publish(&call, "none.gguf", "b");
+    ck_assert_int_eq(call.status, STATUS_BAD_REQUEST);
+    ask(&call, ADMIN_ROLLBACK, "{\"to\": \"previous\"}", "c");
+    ck_assert_int_eq(call.status, STATUS_ILLEGAL_MOVE);
+    ask(&call, ADMIN_FREEZE, "{\"frozen\": true}", "d");
+    ck_assert_int_eq(call.status, OK);
+    mem_free(call.text);
+    publish(&call, "two.gguf", "e");
+    ck_assert_int_eq(call.status, STATUS_FROZEN);
+    ask(&call, ADMIN_FREEZE, "{\"frozen\": false}", "f");
+    ck_assert_int_eq(call.status, OK);
+    mem_free(call.text);
+    ask(&call, ADMIN_GENERATION_LIST, "{}", "");
+    ck_assert_int_eq(call.status, OK);
+    ck_assert_ptr_null(strstr(call.text, "\"state\":\"ready\""));
+    mem_free(call.text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("releases");
+    TCase *tcase = tcase_create("releases");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, begin_case, end_case);
+    tcase_add_test(tcase, it_is_founded_and_opened_again_without_its_model);
+    tcase_add_test(tcase, another_model_is_not_the_stable_one);
+    tcase_add_test(tcase, an_empty_folder_needs_a_model);
+    tcase_add_loop_test(tcase, a_candidate_is_loaded_beside_the_stable_one, 0, 2);
+    tcase_add_test(tcase, what_is_refused_changes_nothing);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
