@@ -225,6 +225,10 @@ static void announce(const struct parts *p, const char *url)
     log_event(LOG_LEVEL_INFO, "ready",
               "%s serves %s, generation %s, context %u, pages for %llu tokens", url, s->model_name,
               s->generation, lane_context(s->lane), (unsigned long long)lane_pool_tokens(s->lane));
+    if (s->options.release_state[0] == '\0')
+        log_event(LOG_LEVEL_INFO, "registry",
+                  "generations are kept in memory: a restart knows its model file alone (--state "
+                  "DIR keeps them)");
     announce_admin(p);
     if (!service_notify("READY=1"))
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");
