@@ -49,7 +49,7 @@ class Walk(unittest.TestCase):
         with open(os.path.join(folder, "out"), "w+") as out:
             shell = subprocess.Popen(["bash", "-e", "-c", text], stdout=out, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True)
             try:
-                code = shell.wait(seconds(120))
+                code = shell.wait(seconds(150))
             except subprocess.TimeoutExpired:
                 code = None
             try:
