@@ -34,6 +34,7 @@ void admin_host_cancel(void);
 /* The last call that was asked, its body printed (""; there was none), and how many there were. */
 uint32_t admin_host_asked(struct admin_call *ret_call, char *ret_body, size_t room);
 uint32_t admin_host_waiting(void);
+/* As it was a moment ago. */
 uint32_t admin_host_connections(void);
 /* A fresh connection. */
 struct peer *admin_host_connect(void);

@@ -401,6 +401,7 @@ START_TEST(a_call_outlives_its_client)
     admin_host_hold(true);
     struct peer *leaving = begin_publish("k1"), *resetting = begin_publish("k2");
     wait_for(admin_host_waiting, 2);
+    wait_for(admin_host_connections, 2);
     peer_free(&leaving);
     peer_reset(&resetting);
     wait_for(admin_host_connections, 0);
@@ -431,6 +432,7 @@ START_TEST(connections_have_a_limit)
     struct peer *peers[ADMIN_CONNECTIONS_MAX];
     for (size_t i = 0; i < ARRAY_LEN(peers); i++)
         peers[i] = admin_host_connect();
+    wait_for(admin_host_connections, ADMIN_CONNECTIONS_MAX);
     struct reply r = admin_host_ask("GET", "/admin/v1/generations", "", NULL);
     require_error(&r, 503, "unavailable");
     for (size_t i = 0; i < ARRAY_LEN(peers); i++)
