@@ -37,7 +37,9 @@ class Release(unittest.TestCase):
         self.folder.cleanup()
 
     def daemon(self, *flags, model=None):
-        return Releasing(self.state, model or self.one, *flags)
+        d = Releasing(self.state, model or self.one, *flags)
+        self.addCleanup(lambda: d.process.poll() is None and d.kill())  # after a failure
+        return d
 
     def ids(self, d):
         """{state: first digits of the id}"""
