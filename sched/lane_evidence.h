@@ -7,7 +7,7 @@
 #ifndef FOLDKV_SCHED_LANE_EVIDENCE_H
 #define FOLDKV_SCHED_LANE_EVIDENCE_H
 
-#include "sched/gate_evidence.h"
+#include "sched/judge/gate_evidence.h"
 
 struct lane_evidence {
     uint64_t n_steps, step_ns; /* steps with rows of the lane, and how long they took */

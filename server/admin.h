@@ -1,13 +1,13 @@
 /* admin.h: the HTTP side of the admin API: who may call what, and the calls that wait for their answer.
  *
  * A request on the admin listener is first somebody's (a Unix socket's peer, who may do everything, or a key's owner), then a row of
- * sched/admin_call.def, then allowed or not; only then is its body read. The release side answers in its own time.
+ * sched/release/admin_call.def, then allowed or not; only then is its body read. The release side answers in its own time.
  * Loop thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_ADMIN_H
 #define FOLDKV_SERVER_ADMIN_H
 
-#include "sched/admin_call.h"
+#include "sched/release/admin_call.h"
 #include "server/router.h"
 
 struct admin;

@@ -6,7 +6,7 @@
 #ifndef FOLDKV_SERVER_ADMIN_CLIENT_H
 #define FOLDKV_SERVER_ADMIN_CLIENT_H
 
-#include "sched/admin_call.h"
+#include "sched/release/admin_call.h"
 
 struct admin_client;
 

@@ -7,7 +7,7 @@
 #ifndef FOLDKV_SERVER_ADMIN_KEYS_H
 #define FOLDKV_SERVER_ADMIN_KEYS_H
 
-#include "sched/admin_call.h"
+#include "sched/release/admin_call.h"
 
 enum { ADMIN_KEYS_MAX = 256, ADMIN_KEY_LEAST = 16, ADMIN_KEY_MOST = 255, ADMIN_NAME_MOST = 64 };
 

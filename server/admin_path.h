@@ -1,9 +1,9 @@
-/* admin_path.h: which call of the admin API a method and a path mean, by the rows of sched/admin_call.def. Pure; any thread. */
+/* admin_path.h: which call of the admin API a method and a path mean, by the rows of sched/release/admin_call.def. Pure; any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_ADMIN_PATH_H
 #define FOLDKV_SERVER_ADMIN_PATH_H
 
-#include "sched/admin_call.h"
+#include "sched/release/admin_call.h"
 
 enum { ADMIN_PATH_ALLOWED = 64 };
 

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/admin_terms.h"
 
-#include "sched/change.h"
+#include "sched/release/change.h"
 
 enum { DIGITS_MAX = 15 };
 

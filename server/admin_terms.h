@@ -3,7 +3,7 @@
 #ifndef FOLDKV_SERVER_ADMIN_TERMS_H
 #define FOLDKV_SERVER_ADMIN_TERMS_H
 
-#include "sched/admin_call.h"
+#include "sched/release/admin_call.h"
 #include "server/http_parse.h"
 
 enum { ADMIN_AUDIT_LIMIT = 100, ADMIN_AUDIT_LIMIT_MAX = 1000 };

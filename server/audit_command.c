@@ -6,8 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 
-#include "sched/audit.h"
-#include "sched/audit_verify.h"
+#include "sched/release/audit.h"
+#include "sched/release/audit_verify.h"
 #include "config/mem.h"
 #include "server/admin_line.h"
 

@@ -3,7 +3,7 @@
 #ifndef FOLDKV_SERVER_COMPLETION_PRIV_H
 #define FOLDKV_SERVER_COMPLETION_PRIV_H
 
-#include "sched/releases.h"
+#include "sched/release/releases.h"
 #include "server/completion.h"
 #include "server/completion_request.h"
 #include "server/text_hold.h"

@@ -3,7 +3,7 @@
 #include "server/command.h"
 
 #include "config/mem.h"
-#include "sched/gate.h"
+#include "sched/judge/gate.h"
 #include "server/metrics_text.h"
 
 static char *metrics_page(void)
@@ -43,7 +43,7 @@ static char *gates_page(void)
     struct byte_buffer text;
     byte_buffer_init(&text, 1 << 16);
     byte_buffer_text(&text,
-                     "# Gates\n\nMade from `sched/gate.def` and `sched/gate_threshold.def` by "
+                     "# Gates\n\nMade from `sched/judge/gate.def` and `sched/judge/gate_threshold.def` by "
                      "`foldkv help gates`; not edited by hand. What they are for is in "
                      "[release.md](release.md).\n\n| gate | watches | compared with | rule | "
                      "judged by | without data |\n|---|---|---|---|---|---|\n");

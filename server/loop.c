@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "config/mem.h"
-#include "sched/releases.h"
+#include "sched/release/releases.h"
 #include "server/admin.h"
 #include "server/completion.h"
 #include "server/door.h"

@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-#include "sched/rollout.h"
+#include "sched/judge/rollout.h"
 
 enum { LABELS_ROOM = 64 };
 

@@ -3,7 +3,7 @@
 #ifndef FOLDKV_SERVER_METRICS_RELEASE_H
 #define FOLDKV_SERVER_METRICS_RELEASE_H
 
-#include "sched/releases.h"
+#include "sched/release/releases.h"
 #include "server/metrics_family.h"
 #include "server/release_stats.h"
 

@@ -5,7 +5,7 @@
 #ifndef FOLDKV_SERVER_RELEASE_STATS_H
 #define FOLDKV_SERVER_RELEASE_STATS_H
 
-#include "sched/arm.h"
+#include "sched/judge/arm.h"
 #include "server/histogram.h"
 
 enum { RELEASE_STATS_ROWS = 24, RELEASE_STATS_ID_ROOM = 17 };

@@ -3,7 +3,7 @@
 #ifndef FOLDKV_SERVER_ROLLOUT_FORECAST_H
 #define FOLDKV_SERVER_ROLLOUT_FORECAST_H
 
-#include "sched/rollout_power.h"
+#include "sched/judge/rollout_power.h"
 
 /* NO_MEMORY. */
 enum status rollout_forecast_print(const struct rollout_plan *plan, const struct rollout_service *service,

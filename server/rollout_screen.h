@@ -1,4 +1,4 @@
-/* rollout_screen.h: a rollout's status (sched/rollout_status.h) for a person: where it stands, arms, gates. Any thread. */
+/* rollout_screen.h: a rollout's status (sched/release/rollout_status.h) for a person: where it stands, arms, gates. Any thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_ROLLOUT_SCREEN_H
 #define FOLDKV_SERVER_ROLLOUT_SCREEN_H
@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "sched/rollout.h"
+#include "sched/judge/rollout.h"
 
 /* has_colour: verdicts in colour, for terminals. */
 void rollout_screen_print(const json_t *status, bool has_colour, FILE *out);

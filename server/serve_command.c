@@ -11,7 +11,7 @@
 
 #include "config/graph.h"
 #include "sched/model.h"
-#include "sched/releases.h"
+#include "sched/release/releases.h"
 #include "server/admin.h"
 #include "server/command.h"
 #include "server/listen_address.h"

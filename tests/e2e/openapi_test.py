@@ -91,7 +91,7 @@ class Page(unittest.TestCase):
 
 
     def test_3_admin_paths_are_the_calls(self):
-        rows = re.findall(r'^ADMIN\(\w+, "(\w+)", "([^"]+)", (\w+), (\w+),', source("sched/admin_call.def"), re.M)
+        rows = re.findall(r'^ADMIN\(\w+, "(\w+)", "([^"]+)", (\w+), (\w+),', source("sched/release/admin_call.def"), re.M)
         found = operations("admin")
         self.assertGreater(len(rows), 10)
         self.assertEqual(set(found), {(method, path) for method, path, _, _ in rows})
@@ -106,9 +106,9 @@ class Page(unittest.TestCase):
 
     def test_4_states_and_gates_are_those_of_the_tables(self):
         schemas = PAGE["components"]["schemas"]
-        self.assertEqual(schemas["RolloutState"]["enum"], re.findall(r"^STATE\(\w+, (\w+),", source("sched/rollout.def"), re.M))
-        self.assertEqual(schemas["GenerationState"]["enum"], re.findall(r'^STATE\(\w+, "(\w+)",', source("sched/generation.def"), re.M))
-        self.assertEqual(schemas["Gate"]["properties"]["gate"]["enum"], re.findall(r"^GATE\(\w+, (\w+),", source("sched/gate.def"), re.M))
+        self.assertEqual(schemas["RolloutState"]["enum"], re.findall(r"^STATE\(\w+, (\w+),", source("sched/judge/rollout.def"), re.M))
+        self.assertEqual(schemas["GenerationState"]["enum"], re.findall(r'^STATE\(\w+, "(\w+)",', source("sched/release/generation.def"), re.M))
+        self.assertEqual(schemas["Gate"]["properties"]["gate"]["enum"], re.findall(r"^GATE\(\w+, (\w+),", source("sched/judge/gate.def"), re.M))
 
 
 class Answers(unittest.TestCase):

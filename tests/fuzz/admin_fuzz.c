@@ -7,14 +7,14 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/unicode.h"
-#include "sched/change.h"
+#include "sched/release/change.h"
 #include "server/admin_keys.h"
 #include "server/admin_path.h"
 #include "server/admin_terms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { LINE_MAX_BYTES = 1024 };
+enum { LINE_MAX_BYTES = HTTP_TARGET_MAX };
 
 /* The next line without its end, cut to fit; no NUL inside. */
 static void take_line(const char **at, const char *end, char ret_line[LINE_MAX_BYTES])
@@ -63,7 +63,7 @@ static void check_terms(char lines[3][LINE_MAX_BYTES], struct admin_call *call)
     static struct http_head head;
     struct why why = {0};
     memset(&head, 0, sizeof head);
-    snprintf(head.target, sizeof head.target, "%s", lines[0]);
+    memcpy(head.target, lines[0], sizeof head.target);
     head.query = head.target;
     head.idempotency_key.has = lines[1][0] != '\0';
     head.idempotency_key.is_long = strlen(lines[1]) >= sizeof head.idempotency_key.text;

@@ -5,12 +5,12 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"
-#include "sched/evaluation_manifest.h"
-#include "sched/evaluation_plan.h"
-#include "sched/evaluation_receipt.h"
-#include "sched/evaluation_set.h"
-#include "sched/release_rollout.h"
-#include "sched/rollout_receipt.h"
+#include "sched/evaluate/evaluation_manifest.h"
+#include "sched/evaluate/evaluation_plan.h"
+#include "sched/evaluate/evaluation_receipt.h"
+#include "sched/evaluate/evaluation_set.h"
+#include "sched/release/release_rollout.h"
+#include "sched/judge/rollout_receipt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

@@ -15,6 +15,11 @@ MAY = {
     "sched": {"config", "kernels", "cache", "sched"},
     "server": {"config", "sched", "server"},
 }
+# Rooms of a folder that see less than it: what judges is pure, and what measures knows nothing of how it came to be asked.
+ROOMS = {
+    "sched/judge": re.compile(r"^(config|sched/judge)/"),
+    "sched/evaluate": re.compile(r"^(config|kernels|cache|sched(?!/release))/"),
+}
 # The files that join the parts: main and the commands that show kernels or run benchmarks.
 JOINS = re.compile(r"^server/(main|\w*command\w*|bench\w*)\.[ch]$")
 OUTSIDE = {
@@ -27,7 +32,7 @@ OUTSIDE = {
 }
 # Private headers that a second noun of the same folder works on, because it is the other half of the same thing.
 FRIENDS = {
-    "sched/registry_priv.h": ("change", "audit", "answer"),  # what else reads and writes the registry's file
+    "sched/release/registry_priv.h": ("change", "audit", "answer"),  # what else reads and writes the registry's file
     "sched/request_priv.h": ("engine", "lane", "scheduler"),  # the engine's side of a request
     "sched/engine_priv.h": ("lane",),  # a lane is the engine's part that comes and goes
     "sched/lane_priv.h": ("engine",),  # and what its threads work on
@@ -57,6 +62,9 @@ def check(path):
             yield f'{where}: "{name}" is no path from the root'
         elif target not in MAY[folder] and not (JOINS.match(path) and target in tree.PROGRAM):
             yield f"{where}: {folder} may not include {name}"
+        room = ROOMS.get(os.path.dirname(path))
+        if room is not None and not room.match(name):
+            yield f"{where}: {os.path.dirname(path)} may not include {name}"
         if name.endswith("_priv.h"):
             noun = os.path.basename(name).removesuffix("_priv.h")
             if not os.path.basename(path).startswith((noun, *FRIENDS.get(name, ()))):

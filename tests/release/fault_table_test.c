@@ -5,7 +5,7 @@
  * The rows that are gates are injection_test.c's; here is what becomes of the requests. */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"
-#include "sched/agreement.h"
+#include "sched/release/agreement.h"
 #include "sched/lane_collector.h"
 #include "tests/support/canary_rig.h"
 #include "tests/support/suite_run.h"

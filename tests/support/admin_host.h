@@ -6,7 +6,7 @@
 #ifndef FOLDKV_TESTS_ADMIN_HOST_H
 #define FOLDKV_TESTS_ADMIN_HOST_H
 
-#include "sched/admin_call.h"
+#include "sched/release/admin_call.h"
 #include "tests/support/peer.h"
 
 /* What the side answers from now on; text is copied for each answer. */

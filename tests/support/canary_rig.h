@@ -6,7 +6,7 @@
 #ifndef FOLDKV_TESTS_SUPPORT_CANARY_RIG_H
 #define FOLDKV_TESTS_SUPPORT_CANARY_RIG_H
 
-#include "sched/rollout_driver.h"
+#include "sched/release/rollout_driver.h"
 #include "tests/support/lane_rig.h"
 #include "tests/support/release_rig.h"
 

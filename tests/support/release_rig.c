@@ -7,8 +7,8 @@
 #include "tests/support/release_rig.h"
 
 #include "config/mem.h"
-#include "sched/evaluation_manifest.h"
-#include "sched/evaluation_receipt.h"
+#include "sched/evaluate/evaluation_manifest.h"
+#include "sched/evaluate/evaluation_receipt.h"
 
 void rig_hash(const char *label, char ret_hex[SHA256_HEX])
 {

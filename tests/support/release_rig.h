@@ -6,11 +6,11 @@
 #ifndef FOLDKV_TESTS_RELEASE_RIG_H
 #define FOLDKV_TESTS_RELEASE_RIG_H
 
-#include "sched/agreement.h"
-#include "sched/journal.h"
-#include "sched/projection.h"
-#include "sched/release.h"
-#include "sched/release_rollout.h"
+#include "sched/release/agreement.h"
+#include "sched/release/journal.h"
+#include "sched/release/projection.h"
+#include "sched/release/release.h"
+#include "sched/release/release_rollout.h"
 
 enum { WORLD_FENCES_MAX = 64 };
 

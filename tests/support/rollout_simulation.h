@@ -7,7 +7,7 @@
 #ifndef FOLDKV_TESTS_ROLLOUT_SIMULATION_H
 #define FOLDKV_TESTS_ROLLOUT_SIMULATION_H
 
-#include "sched/rollout.h"
+#include "sched/judge/rollout.h"
 
 struct simulation {
     const struct rollout_plan *plan;

@@ -18,10 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "sched/audit.h"
-#include "sched/audit_verify.h"
-#include "sched/object_store.h"
-#include "sched/registry_thread.h"
+#include "sched/release/audit.h"
+#include "sched/release/audit_verify.h"
+#include "sched/release/object_store.h"
+#include "sched/release/registry_thread.h"
 #include "tests/support/release_rig.h"
 
 static int out_fd;

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sched/audit.h"
-#include "sched/audit_verify.h"
+#include "sched/release/audit.h"
+#include "sched/release/audit_verify.h"
 #include "tests/support/lossy_vfs.h"
 #include "tests/support/release_rig.h"
 #include "tests/support/seed.h"

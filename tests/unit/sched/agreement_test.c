@@ -1,6 +1,6 @@
 /* agreement_test.c: four receipts that agree, and each way in which they may not. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/agreement.h"
+#include "sched/release/agreement.h"
 
 #include "tests/support/release_rig.h"
 #include "tests/support/suite_run.h"

@@ -1,6 +1,6 @@
 /* arm_test.c: the hash's bytes, who stays together, and what raising a weight may do. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/arm.h"
+#include "sched/judge/arm.h"
 
 #include "tests/support/suite_run.h"
 

@@ -1,10 +1,10 @@
 /* audit_test.c: an honest audit verifies; one that was altered anywhere does not, even with its chain made anew. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/audit.h"
+#include "sched/release/audit.h"
 
 #include "config/mem.h"
-#include "sched/audit_verify.h"
-#include "sched/registry_priv.h"
+#include "sched/release/audit_verify.h"
+#include "sched/release/registry_priv.h"
 #include "tests/support/release_rig.h"
 #include "tests/support/suite_run.h"
 

@@ -1,6 +1,6 @@
 /* evaluation_cells_test.c: the matrix, and that nothing is admitted beyond what passed. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/evaluation_cells.h"
+#include "sched/evaluate/evaluation_cells.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

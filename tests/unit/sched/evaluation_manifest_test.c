@@ -1,6 +1,6 @@
 /* evaluation_manifest_test.c: every coordinate is in the hash, and a missing one is refused by name. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/evaluation_manifest.h"
+#include "sched/evaluate/evaluation_manifest.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

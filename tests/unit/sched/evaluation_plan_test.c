@@ -1,6 +1,6 @@
 /* evaluation_plan_test.c: what is settled before a run: bodies, default matrices, tokens, the hash of the order. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/evaluation_order.h"
+#include "sched/evaluate/evaluation_order.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

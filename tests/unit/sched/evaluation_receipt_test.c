@@ -1,6 +1,6 @@
 /* evaluation_receipt_test.c: an evaluation's outcome, read back and derived again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/evaluation_receipt.h"
+#include "sched/evaluate/evaluation_receipt.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

@@ -1,6 +1,6 @@
 /* evaluation_set_test.c: the file format, its refusals, and the set that ships. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/evaluation_set.h"
+#include "sched/evaluate/evaluation_set.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

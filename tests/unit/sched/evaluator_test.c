@@ -1,7 +1,7 @@
 /* evaluator_test.c: real evaluations of small models: two lanes in one engine, requests over a port, receipts that are
  * derived again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/evaluator.h"
+#include "sched/evaluate/evaluator.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include "config/mem.h"
 #include "sched/clock.h"
 #include "sched/engine.h"
-#include "sched/evaluation_order.h"
+#include "sched/evaluate/evaluation_order.h"
 #include "sched/lane_collector.h"
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"

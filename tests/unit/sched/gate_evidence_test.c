@@ -1,6 +1,6 @@
 /* gate_evidence_test.c: evidence goes through JSON and back unchanged; what could not have been counted is refused. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/gate_evidence.h"
+#include "sched/judge/gate_evidence.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

@@ -1,6 +1,6 @@
 /* gate_test.c: every row of the gate table: what passes, what fails, and that no data is never a pass. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/gate.h"
+#include "sched/judge/gate.h"
 
 #include <math.h>
 

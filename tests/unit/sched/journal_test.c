@@ -1,6 +1,6 @@
 /* journal_test.c: a release from its registration to promotion and to rollback, and the order of the journal's steps. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/journal.h"
+#include "sched/release/journal.h"
 
 #include "tests/support/release_rig.h"
 #include "tests/support/suite_run.h"

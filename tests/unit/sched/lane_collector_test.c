@@ -5,7 +5,7 @@
 
 #include "cache/cache_state.h"
 #include "config/mem.h"
-#include "sched/gate.h"
+#include "sched/judge/gate.h"
 #include "sched/kernel_use.h"
 #include "tests/support/engine_rig.h"
 #include "tests/support/small_model.h"

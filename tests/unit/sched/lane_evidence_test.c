@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sched/gate.h"
+#include "sched/judge/gate.h"
 #include "tests/support/suite_run.h"
 
 static struct gate_thresholds thresholds;

@@ -1,6 +1,6 @@
 /* latency_sketch_test.c: edges, and the stated bound of what is read from a sketch. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/latency_sketch.h"
+#include "sched/judge/latency_sketch.h"
 
 #include "sched/philox.h"
 #include "tests/support/seed.h"

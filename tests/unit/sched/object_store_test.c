@@ -1,6 +1,6 @@
 /* object_store_test.c: bytes under their hash, pieces, and what failures leave. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/object_store.h"
+#include "sched/release/object_store.h"
 
 #include <sys/resource.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* registry_test.c: what is durable, what is refused on opening and left as it was, and memory that runs out. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/registry.h"
+#include "sched/release/registry.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "config/mem.h"
-#include "sched/answer.h"
-#include "sched/audit_verify.h"
+#include "sched/release/answer.h"
+#include "sched/release/audit_verify.h"
 #include "tests/support/release_rig.h"
 #include "tests/support/suite_run.h"
 #include "tests/support/temp_dir.h"

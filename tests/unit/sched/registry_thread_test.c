@@ -1,7 +1,7 @@
 /* registry_thread_test.c: jobs of two threads, a journal carried out between them, a projection that is published before
  * the asker hears, and recovery at start. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/registry_thread.h"
+#include "sched/release/registry_thread.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* release_test.c: registering by content, and each rule that a change may break. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/release.h"
+#include "sched/release/release.h"
 
-#include "sched/release_rules.h"
+#include "sched/release/release_rules.h"
 #include "tests/support/release_rig.h"
 #include "tests/support/suite_run.h"
 

@@ -1,11 +1,11 @@
 /* releases_test.c: the release side over a real engine and small models: founded, asked, published to, opened again. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/releases.h"
+#include "sched/release/releases.h"
 
 #include <sched.h>
 
 #include "config/mem.h"
-#include "sched/change.h"
+#include "sched/release/change.h"
 #include "sched/engine.h"
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"

@@ -1,12 +1,12 @@
 /* rollout_driver_test.c: evidence belongs to its step, decisions come by ticks and commands, and a candidate is barred before
  * its rollback is durable. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/rollout_driver.h"
+#include "sched/release/rollout_driver.h"
 
 #include <pthread.h>
 
 #include "config/mem.h"
-#include "sched/registry_priv.h"
+#include "sched/release/registry_priv.h"
 #include "tests/support/release_rig.h"
 #include "tests/support/suite_run.h"
 

@@ -1,6 +1,6 @@
 /* rollout_plan_test.c: plan files: what is taken, each refusal in its words, and one hash for one meaning. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/rollout_plan.h"
+#include "sched/judge/rollout_plan.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

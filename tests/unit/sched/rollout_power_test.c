@@ -1,6 +1,6 @@
 /* rollout_power_test.c: what `rollout plan` promises is what the gates find, by drawing it. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/rollout_power.h"
+#include "sched/judge/rollout_power.h"
 
 #include <inttypes.h>
 #include <math.h>

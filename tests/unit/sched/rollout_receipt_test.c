@@ -1,6 +1,6 @@
 /* rollout_receipt_test.c: decisions are derived again from their receipts, and forgeries are not. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/rollout_receipt.h"
+#include "sched/judge/rollout_receipt.h"
 
 #include "config/mem.h"
 #include "tests/support/suite_run.h"

@@ -1,6 +1,6 @@
 /* rollout_test.c: the machine: every command in every state, how steps end, and what a breach does where. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/rollout.h"
+#include "sched/judge/rollout.h"
 
 #include "tests/support/suite_run.h"
 

@@ -1,7 +1,7 @@
 /* sequential_test_test.c: the promise of each test at the edge of its hypothesis, looked at all the
  * time, and that it finds what there is to find. */
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/sequential_test.h"
+#include "sched/judge/sequential_test.h"
 
 #include <inttypes.h>
 #include <math.h>

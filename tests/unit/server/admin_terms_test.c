@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/admin_terms.h"
 
-#include "sched/change.h"
+#include "sched/release/change.h"
 #include "tests/support/suite_run.h"
 
 /* A head as the parser leaves it; NULL: the header is absent. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sched/change.h"
+#include "sched/release/change.h"
 #include "tests/support/admin_host.h"
 #include "tests/support/daemon.h"
 #include "tests/support/suite_run.h"

@@ -1,0 +1,211 @@
+/* release_lanes.c: the book of loaded lanes, under one lock.
+ *
+ * ALWAYS  (1) A lane that was taken is there until it is given back.                 release_lanes_pop
+ *         (2) The lock is held for a walk over a few places and nothing else.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/release/release_lanes.h"
+
+enum status release_lanes_init(struct release_lanes *lanes)
+{
+    memset(lanes, 0, sizeof *lanes);
+    return pthread_mutex_init(&lanes->lock, NULL) == 0 ? OK : STATUS_NO_MEMORY;
+}
+
+void release_lanes_destroy(struct release_lanes *lanes)
+{
+    pthread_mutex_destroy(&lanes->lock);
+}
+
+bool release_lanes_add(struct release_lanes *lanes, const struct release_lane *entry)
+{
+    bool is_added = false;
+    pthread_mutex_lock(&lanes->lock);
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX && !is_added; i++)
+        if (lanes->places[i].lane == NULL) {
+            lanes->places[i] = *entry;
+            lanes->places[i].uses = 0;
+            is_added = true;
+        }
+    pthread_mutex_unlock(&lanes->lock);
+    return is_added;
+}
+
+/* By namespace, or by id among those that are not control's; under the lock. */
+static bool is_meant(const struct release_lane *e, const char *space, const char *id)
+{
+    if (e->lane == NULL)
+        return false;
+    if (space != NULL)
+        return strcmp(e->space, space) == 0;
+    return id != NULL && !e->is_control && strcmp(e->id, id) == 0;
+}
+
+static struct release_lane *search(struct release_lanes *lanes, const char *space, const char *id)
+{
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        struct release_lane *e = &lanes->places[i];
+        if (!e->is_leaving && is_meant(e, space, id))
+            return e;
+    }
+    return NULL;
+}
+
+static bool find(struct release_lanes *lanes, const char *space, const char *id,
+                 struct release_lane *ret_entry)
+{
+    pthread_mutex_lock(&lanes->lock);
+    const struct release_lane *e = search(lanes, space, id);
+    if (e != NULL)
+        *ret_entry = *e;
+    pthread_mutex_unlock(&lanes->lock);
+    return e != NULL;
+}
+
+bool release_lanes_find(struct release_lanes *lanes, const char *space,
+                        struct release_lane *ret_entry)
+{
+    return find(lanes, space, NULL, ret_entry);
+}
+
+bool release_lanes_find_id(struct release_lanes *lanes, const char *id,
+                           struct release_lane *ret_entry)
+{
+    return find(lanes, NULL, id, ret_entry);
+}
+
+bool release_lanes_at(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry)
+{
+    ASSERT(i < RELEASE_LANES_MAX);
+    pthread_mutex_lock(&lanes->lock);
+    bool is_there = lanes->places[i].lane != NULL;
+    if (is_there)
+        *ret_entry = lanes->places[i];
+    pthread_mutex_unlock(&lanes->lock);
+    return is_there;
+}
+
+uint32_t release_lanes_take(struct release_lanes *lanes, const char *space)
+{
+    uint32_t place = NO_LANE;
+    pthread_mutex_lock(&lanes->lock);
+    struct release_lane *e = search(lanes, space, NULL);
+    if (e != NULL && lane_wanted(e->lane) == LANE_OPEN) {
+        e->uses++;
+        place = (uint32_t)(e - lanes->places);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    return place;
+}
+
+void release_lanes_give(struct release_lanes *lanes, uint32_t place)
+{
+    ASSERT(place < RELEASE_LANES_MAX);
+    pthread_mutex_lock(&lanes->lock);
+    ASSERT(lanes->places[place].uses > 0);
+    lanes->places[place].uses--;
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+static void want(struct release_lanes *lanes, const char *space, const char *id,
+                 enum lane_life life)
+{
+    pthread_mutex_lock(&lanes->lock);
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        struct release_lane *e = &lanes->places[i];
+        if (is_meant(e, space, id))
+            lane_want(e->lane, life);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+void release_lanes_want(struct release_lanes *lanes, const char *space, enum lane_life life)
+{
+    if (space[0] != '\0')
+        want(lanes, space, NULL, life);
+}
+
+void release_lanes_want_id(struct release_lanes *lanes, const char *id, enum lane_life life)
+{
+    if (id[0] != '\0')
+        want(lanes, NULL, id, life);
+}
+
+bool release_lanes_has_reached(struct release_lanes *lanes, const char *space, enum lane_life life)
+{
+    bool has = true;
+    pthread_mutex_lock(&lanes->lock);
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        const struct release_lane *e = &lanes->places[i];
+        if (e->lane != NULL && strcmp(e->space, space) == 0)
+            has = has && lane_reached(e->lane) >= life;
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    return has;
+}
+
+uint32_t release_lanes_in_flight(struct release_lanes *lanes, const char *space)
+{
+    uint32_t n = 0;
+    pthread_mutex_lock(&lanes->lock);
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        const struct release_lane *e = &lanes->places[i];
+        if (e->lane != NULL && strcmp(e->space, space) == 0)
+            n += lane_in_flight(e->lane);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    return n;
+}
+
+void release_lanes_set_cells(struct release_lanes *lanes, const char *id,
+                             const struct evaluation_cells *cells)
+{
+    pthread_mutex_lock(&lanes->lock);
+    struct release_lane *e = search(lanes, NULL, id);
+    if (e != NULL) {
+        e->cells = *cells;
+        e->has_cells = true;
+    }
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+void release_lanes_describe(struct release_lanes *lanes, const char *id, const char *name,
+                            const char *state)
+{
+    pthread_mutex_lock(&lanes->lock);
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        struct release_lane *e = &lanes->places[i];
+        if (e->lane == NULL || strcmp(e->id, id) != 0)
+            continue;
+        snprintf(e->name, sizeof e->name, "%s", name);
+        snprintf(e->state, sizeof e->state, "%s", state);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+void release_lanes_clear(struct release_lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    memset(lanes->places, 0, sizeof lanes->places);
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+void release_lanes_leave(struct release_lanes *lanes, uint32_t place)
+{
+    pthread_mutex_lock(&lanes->lock);
+    lanes->places[place].is_leaving = true;
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+struct lane *release_lanes_pop(struct release_lanes *lanes, uint32_t place)
+{
+    struct lane *lane = NULL;
+    pthread_mutex_lock(&lanes->lock);
+    struct release_lane *e = &lanes->places[place];
+    if (e->lane != NULL && e->is_leaving && e->uses == 0 && lane_reached(e->lane) >= LANE_FREED) {
+        lane = e->lane;
+        memset(e, 0, sizeof *e);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    return lane;
+}

@@ -1,0 +1,558 @@
+/* releases.c: opening, starting and ending the release side, and the ways between its threads.
+ *
+ * WHY     The registry waits for disks, the loader for gigabytes; the loop waits for neither.
+ * HOW
+ *      loop --releases_ask--> registry: known? allowed? --short calls: done--> answered --releases_turn--> loop
+ *                                 '--what must load--> loader --asks the registry as it goes--> answered
+ *
+ *         The registry's thread publishes the projection; the loop chooses by the copy under the lock, and candidates are
+ *         shut off by two words that are read without it.
+ * ALWAYS  (1) A call that was taken is answered exactly once.                       releases_answer
+ *         (2) Whoever was told of a change is routed by it: the projection is stored first. releases_project
+ * OWNS    Registry thread, loader, evaluator, driver, and every lane in the book.
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/release/releases_priv.h"
+
+#include <stdarg.h>
+
+#include "config/mem.h"
+#include "sched/release/answer.h"
+#include "sched/release/generation_content.h"
+#include "sched/engine.h"
+#include "sched/release/object_store.h"
+
+enum { QUEUE_MAX = RELEASES_CALLS_MAX + 8, EVENT_ROOM = 512 };
+#define WAIT_NS 100000000u
+
+int64_t releases_now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+void releases_say(const struct releases *r, bool is_bad, const char *what, const char *format, ...)
+{
+    char text[EVENT_ROOM];
+    va_list args;
+    if (r->host.on_event == NULL)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    r->host.on_event(r->host.user, is_bad, what, text);
+}
+
+/* ---- asking the registry and waiting ---- */
+
+struct task {
+    struct registry_job job; /* first */
+    struct releases *releases;
+    release_task_fn *run;
+    void *user;
+};
+
+static enum job_turn run_task(struct registry *registry, struct registry_job *job)
+{
+    struct task *t = (struct task *)job;
+    job->status = t->run(t->releases, registry, t->user, &job->why);
+    return JOB_DONE;
+}
+
+void releases_do_job(struct releases *r, struct registry_job *job)
+{
+    struct registry_port *port = releases_is_rescue() ? r->rescue_port : r->loader_port;
+    struct doorbell *bell = releases_is_rescue() ? &r->rescue_bell : &r->bell;
+    enum status s = registry_port_submit(port, job);
+    ASSERT(s == OK); /* one at a time, and room for more */
+    while (registry_port_next(port) == NULL)
+        doorbell_wait(bell, WAIT_NS);
+    doorbell_ring(bell); /* what was rung for something else meanwhile is not lost */
+}
+
+enum status releases_do(struct releases *r, release_task_fn *task, void *user, struct why *ret_why)
+{
+    struct task t = {.job.run = run_task, .releases = r, .run = task, .user = user};
+    releases_do_job(r, &t.job);
+    if (t.job.status != OK && ret_why != NULL)
+        *ret_why = t.job.why;
+    return t.job.status;
+}
+
+/* ---- the projection ---- */
+
+/* Registry thread, or whoever opens: the newest rows. */
+static void releases_project(void *user, const struct projection *p)
+{
+    struct releases *r = user;
+    atomic_store(&r->is_candidate_admitted, p->is_candidate_admitted);
+    pthread_mutex_lock(&r->lock);
+    r->route = *p;
+    if (p->barred[0] == '\0')
+        r->is_blocked = false; /* the rollback is over */
+    pthread_mutex_unlock(&r->lock);
+    if (r->has_lanes && p->barred[0] != '\0')
+        release_lanes_want_id(&r->lanes, p->barred, LANE_CLOSED);
+    atomic_store(&r->is_held, false);
+    if (atomic_load(&r->has_loader))
+        releases_ring(r);
+    if (r->host.on_wake != NULL)
+        r->host.on_wake(r->host.user);
+}
+
+void releases_ring(struct releases *r)
+{
+    atomic_store(&r->is_due, true);
+    doorbell_ring(&r->bell);
+}
+
+void releases_copy_route(struct releases *r, struct projection *ret_route)
+{
+    pthread_mutex_lock(&r->lock);
+    *ret_route = r->route;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- files ---- */
+
+enum status releases_find_file(struct releases *r, const char *hash,
+                               char ret_path[RELEASES_PATH_ROOM], struct why *ret_why)
+{
+    if (r->dir[0] != '\0' && object_store_has(r->dir, hash)) {
+        object_store_path(r->dir, hash, ret_path);
+        return OK;
+    }
+    bool is_found = false;
+    pthread_mutex_lock(&r->lock);
+    for (const struct release_path *p = r->paths; p != NULL && !is_found; p = p->next)
+        if (strcmp(p->hash, hash) == 0) {
+            snprintf(ret_path, RELEASES_PATH_ROOM, "%s", p->path);
+            is_found = true;
+        }
+    pthread_mutex_unlock(&r->lock);
+    return is_found ? OK
+                    : why_set(ret_why, STATUS_NOT_FOUND, "object",
+                              "the file %.16s of the generation is not there any more", hash);
+}
+
+enum status releases_keep_path(struct releases *r, const char *hash, const char *path)
+{
+    struct release_path *p = mem_zalloc(1, sizeof *p);
+    if (p == NULL)
+        return STATUS_NO_MEMORY;
+    snprintf(p->hash, sizeof p->hash, "%s", hash);
+    snprintf(p->path, sizeof p->path, "%s", path);
+    pthread_mutex_lock(&r->lock);
+    p->next = r->paths;
+    r->paths = p;
+    pthread_mutex_unlock(&r->lock);
+    return OK;
+}
+
+/* ---- calls ---- */
+
+void releases_answer(struct releases *r, struct release_work *work)
+{
+    pthread_mutex_lock(&r->lock);
+    struct release_work **end = &r->answered;
+    while (*end != NULL)
+        end = &(*end)->next;
+    work->next = NULL;
+    *end = work;
+    pthread_mutex_unlock(&r->lock);
+    if (r->host.on_wake != NULL)
+        r->host.on_wake(r->host.user);
+}
+
+static void take_terms(struct release_work *work)
+{
+    const struct admin_call *c = work->call;
+    uint8_t hash[SHA256_BYTES];
+    bool has_key = c->idempotency_key[0] != '\0';
+    if (sha256_of(c->idempotency_key, strlen(c->idempotency_key), hash) == OK)
+        sha256_hex(hash, work->answer_key);
+    work->terms = (struct change_terms){.who = c->who,
+                                        .at_us = releases_now_us(),
+                                        .epoch_expected = c->epoch_expected,
+                                        .is_dry_run = c->is_dry_run,
+                                        .answer_key = has_key ? work->answer_key : NULL,
+                                        .answer_payload = has_key ? c->payload_hash : NULL};
+}
+
+/* A key that is being served already is not served twice. */
+static bool is_in_flight(const struct releases *r, const struct admin_call *call)
+{
+    for (uint32_t i = 0; i < r->n_calls; i++)
+        if (call->idempotency_key[0] != '\0' &&
+            strcmp(r->open[i]->idempotency_key, call->idempotency_key) == 0)
+            return true;
+    return false;
+}
+
+enum status releases_ask(struct releases *r, struct admin_call *call)
+{
+    bool is_twice = is_in_flight(r, call);
+    if (r->n_calls >= RELEASES_CALLS_MAX || atomic_load(&r->is_stopping))
+        return STATUS_QUEUE_FULL;
+    struct release_work *work = mem_zalloc(1, sizeof *work);
+    if (work == NULL)
+        return STATUS_QUEUE_FULL;
+    work->owner = r;
+    work->call = call;
+    call->status = OK;
+    call->result = ADMIN_RESULT_OK;
+    call->text = NULL;
+    call->why = (struct why){0};
+    call->is_repeat = false;
+    call->epoch = 0;
+    call->work = work;
+    r->open[r->n_calls++] = call;
+    take_terms(work);
+    if (is_twice) {
+        call->status = why_set(&call->why, STATUS_KEY_IN_FLIGHT, "Idempotency-Key",
+                               "a call with this key is being served");
+        releases_answer(r, work);
+        return OK;
+    }
+    work->job.run = releases_call_run;
+    enum status s = registry_port_submit(r->loop_port, &work->job);
+    ASSERT(s == OK); /* the port has room for every call that may be open */
+    return OK;
+}
+
+static void hand_back(struct releases *r, struct release_work *work)
+{
+    struct admin_call *call = work->call;
+    for (uint32_t i = 0; i < r->n_calls; i++)
+        if (r->open[i] == call) {
+            r->open[i] = r->open[--r->n_calls];
+            break;
+        }
+    bool is_drain = call->op == ADMIN_DRAIN && call->status == OK && !call->is_dry_run;
+    mem_free(work);
+    call->work = NULL;
+    call->on_done(call->user, call);
+    if (is_drain && r->host.drain != NULL)
+        r->host.drain(r->host.user);
+}
+
+static void to_loader(struct releases *r, struct release_work *work)
+{
+    pthread_mutex_lock(&r->lock);
+    struct release_work **end = &r->asked;
+    while (*end != NULL)
+        end = &(*end)->next;
+    work->next = NULL;
+    *end = work;
+    pthread_mutex_unlock(&r->lock);
+    releases_ring(r);
+}
+
+void releases_turn(struct releases *r)
+{
+    for (struct registry_job *job; (job = registry_port_next(r->loop_port)) != NULL;) {
+        struct release_work *work = (struct release_work *)job;
+        if (work->needs_loader && work->call->op == ADMIN_ROLLBACK)
+            releases_rescue(r, work);
+        else if (work->needs_loader && atomic_load(&r->has_loader))
+            to_loader(r, work);
+        else
+            hand_back(r, work);
+    }
+    for (;;) {
+        pthread_mutex_lock(&r->lock);
+        struct release_work *work = r->answered;
+        if (work != NULL)
+            r->answered = work->next;
+        pthread_mutex_unlock(&r->lock);
+        if (work == NULL)
+            return;
+        hand_back(r, work);
+    }
+}
+
+/* ---- opening ---- */
+
+static void wake_loop(void *user)
+{
+    struct releases *r = user;
+    if (r->host.on_wake != NULL)
+        r->host.on_wake(r->host.user);
+}
+
+static void ring_loader(void *user)
+{
+    struct releases *r = user;
+    doorbell_ring(&r->bell);
+}
+
+static void ring_rescue(void *user)
+{
+    struct releases *r = user;
+    doorbell_ring(&r->rescue_bell);
+}
+
+static void on_evaluator(void *user)
+{
+    releases_ring(user);
+}
+
+static void lane_bar(void *user, const char *candidate, bool is_barred)
+{
+    struct releases *r = user;
+    (void)candidate;
+    atomic_store(&r->is_held, is_barred);
+}
+
+static bool on_tick(void *user, struct registry *registry)
+{
+    struct releases *r = user;
+    struct why why = {0};
+    bool has_changed = false;
+    pthread_mutex_lock(&r->lock);
+    bool is_rolled_out = r->route.rollout[0] != '\0';
+    pthread_mutex_unlock(&r->lock);
+    if (!atomic_load(&r->has_loader))
+        return false;
+    if (!is_rolled_out) {
+        releases_watch(r, registry, false);
+        return false;
+    }
+    enum status s = rollout_driver_tick(r->driver, registry, releases_now_us(), &has_changed, &why);
+    if (s != OK)
+        releases_say(r, true, "rollout", "%s", why.text);
+    releases_watch(r, registry, true);
+    return true;
+}
+
+static void on_decision(void *user, const struct release_rollout *rollout,
+                        const struct rollout_decision *decision)
+{
+    const struct releases *r = user;
+    char text[ROLLOUT_NOTE_ROOM];
+    release_rollout_say(rollout, decision, text);
+    releases_say(r, decision->action == ACTION_ROLL_BACK, "rollout", "%s: %s, %s: %s", rollout->key,
+                 rollout_action_name(decision->action), rollout_state_name(rollout->now.state),
+                 text);
+}
+
+static enum status make_ways(struct releases *r, struct why *ret_why)
+{
+    const struct rollout_driver_options driver = {.lanes = releases_lane_evidence,
+                                                  .bar = lane_bar,
+                                                  .on_decision = on_decision,
+                                                  .user = r};
+    TRY(rollout_driver_new(&driver, &r->driver, ret_why));
+    const struct registry_thread_options options = {
+        .dir = r->dir[0] != '\0' ? r->dir : NULL,
+        .effects = &r->effects,
+        .on_projection = releases_project,
+        .on_tick = on_tick,
+        .tick_ms = ROLLOUT_TICK_MS,
+        .user = r,
+        .queue_max = QUEUE_MAX,
+    };
+    TRY(registry_thread_new(&options, RELEASES_RECOVERY_MS, &r->thread, ret_why));
+    pthread_mutex_lock(&r->lock);
+    r->is_blocked = r->route.barred[0] != '\0'; /* what recovery could not end waits for a person */
+    pthread_mutex_unlock(&r->lock);
+    enum status s = registry_port_new(r->thread, wake_loop, r, &r->loop_port);
+    if (s == OK)
+        s = registry_port_new(r->thread, ring_loader, r, &r->loader_port);
+    if (s == OK)
+        s = registry_port_new(r->thread, ring_rescue, r, &r->rescue_port);
+    if (s == OK)
+        s = sha256_new(&r->sha);
+    return s == OK ? OK : why_set(ret_why, s, "", "no memory for the release side");
+}
+
+/* What stable, or what stands in for it, is loaded from. */
+static enum status find_stable(struct releases *r, struct registry *registry, void *user,
+                               struct why *ret_why)
+{
+    struct record row;
+    const struct projection *p = user;
+    const char *id = p->stable;
+    if (strcmp(p->barred, p->stable) == 0 && p->pinned[0] != '\0')
+        id = p->pinned;
+    TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
+    const char *hash = record_text(&row, "checkpoint");
+    enum status s = releases_find_file(r, hash != NULL ? hash : "", r->stable_file, ret_why);
+    record_release(&row);
+    return s;
+}
+
+static enum status find_model(struct releases *r, struct why *ret_why)
+{
+    struct projection p;
+    releases_copy_route(r, &p);
+    if (r->model[0] != '\0') {
+        snprintf(r->stable_file, sizeof r->stable_file, "%s", r->model);
+        return OK;
+    }
+    if (p.stable[0] == '\0')
+        return why_set(ret_why, STATUS_BAD_OPTION, "model",
+                       "the registry in %s is empty: name a model file the first time", r->dir);
+    return releases_do(r, find_stable, &p, ret_why);
+}
+
+static enum status make_locks(struct releases *r)
+{
+    if (doorbell_init(&r->bell) != OK)
+        return STATUS_NO_MEMORY;
+    r->has_bell = true;
+    if (doorbell_init(&r->rescue_bell) != OK)
+        return STATUS_NO_MEMORY;
+    r->has_rescue_bell = true;
+    if (pthread_mutex_init(&r->lock, NULL) != 0)
+        return STATUS_NO_MEMORY;
+    r->has_lock = true;
+    TRY(release_lanes_init(&r->lanes));
+    r->has_lanes = true;
+    return OK;
+}
+
+enum status releases_open(const struct releases_options *options, struct releases **ret_releases,
+                          struct why *ret_why)
+{
+    *ret_releases = NULL;
+    struct releases *r = mem_zalloc(1, sizeof *r);
+    if (r == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the release side");
+    snprintf(r->dir, sizeof r->dir, "%s", options->state_dir != NULL ? options->state_dir : "");
+    snprintf(r->model, sizeof r->model, "%s", options->model != NULL ? options->model : "");
+    r->host = options->host;
+    releases_effects_init(r);
+    enum status s = make_locks(r);
+    if (s != OK)
+        why_set(ret_why, s, "", "no memory for the release side");
+    if (s == OK)
+        s = make_ways(r, ret_why);
+    if (s == OK)
+        s = find_model(r, ret_why);
+    if (s != OK)
+        releases_free(&r);
+    *ret_releases = r;
+    return s;
+}
+
+const char *releases_stable_file(const struct releases *releases)
+{
+    return releases->stable_file;
+}
+
+/* ---- starting ---- */
+
+static enum status start_loader(struct releases *r, struct why *ret_why)
+{
+    const struct evaluator_options options = {
+        .engine = r->terms.engine, .on_news = on_evaluator, .user = r};
+    TRY(evaluator_new(&options, &r->evaluator, ret_why));
+    if (pthread_create(&r->loader, NULL, releases_loader_run, r) != 0)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "the loader's thread cannot be started");
+    atomic_store(&r->has_loader, true);
+    return OK;
+}
+
+/* What candidates' tokenizers are held against. */
+static enum status read_tokenizer(struct releases *r, struct why *ret_why)
+{
+    struct gguf *gguf = NULL;
+    TRY(gguf_open(releases_stable_file(r), &gguf, ret_why));
+    enum status s = generation_content_tokenizer(gguf, r->tokenizer);
+    gguf_free(&gguf);
+    return s;
+}
+
+/* Nobody asks again after a day. */
+static enum status forget_answers(struct releases *r, struct registry *registry, void *user,
+                                  struct why *ret_why)
+{
+    const int64_t day_us = 86400 * (int64_t)1000000;
+    (void)r, (void)user;
+    return answer_forget(registry, releases_now_us() - day_us, ret_why);
+}
+
+enum status releases_start(struct releases *r, const struct releases_terms *terms,
+                           struct why *ret_why)
+{
+    struct projection p;
+    r->terms = *terms;
+    if (terms->isa != NULL && terms->isa[0] != '\0')
+        TRY(kernels_pick_named(terms->isa, &r->kernels, ret_why));
+    else
+        kernels_pick(isa_available(), &r->kernels);
+    releases_copy_route(r, &p);
+    if (p.stable[0] == '\0')
+        TRY(releases_found(r, ret_why));
+    TRY(releases_reconcile(r, true, ret_why));
+    TRY(read_tokenizer(r, ret_why));
+    struct why unheard;
+    if (releases_do(r, forget_answers, NULL, &unheard) != OK)
+        releases_say(r, true, "registry", "%s", unheard.text);
+    return start_loader(r, ret_why);
+}
+
+void releases_lane_changed(void *user)
+{
+    struct releases *r = user;
+    releases_ring(r);
+    if (atomic_load(&r->has_loader))
+        registry_thread_nudge(r->thread); /* an effect may have waited for it */
+}
+
+/* ---- ending ---- */
+
+static void end_calls(struct releases *r)
+{
+    releases_turn(r);
+    for (struct release_work *work; (work = r->asked) != NULL;) {
+        r->asked = work->next;
+        work->call->status = why_set(&work->call->why, STATUS_DRAINING, "", "the daemon is ending");
+        hand_back(r, work);
+    }
+}
+
+void releases_stop(struct releases *r)
+{
+    if (r == NULL)
+        return;
+    atomic_store(&r->is_stopping, true);
+    releases_rescue_join(r);
+    if (atomic_load(&r->has_loader)) {
+        evaluator_cancel(r->evaluator);
+        doorbell_ring(&r->bell);
+        pthread_join(r->loader, NULL);
+        atomic_store(&r->has_loader, false);
+        end_calls(r);
+    }
+    evaluator_free(&r->evaluator);
+    if (r->has_lanes)
+        release_lanes_clear(&r->lanes); /* a journal that goes on finds nothing to do in memory */
+}
+
+void releases_free(struct releases **releases)
+{
+    struct releases *r = *releases;
+    if (r == NULL)
+        return;
+    releases_stop(r);
+    registry_thread_free(&r->thread);
+    rollout_driver_free(&r->driver);
+    if (r->has_lanes)
+        release_lanes_destroy(&r->lanes);
+    for (struct release_path *p; (p = r->paths) != NULL;) {
+        r->paths = p->next;
+        mem_free(p);
+    }
+    sha256_free(&r->sha);
+    if (r->has_lock)
+        pthread_mutex_destroy(&r->lock);
+    if (r->has_bell)
+        doorbell_release(&r->bell);
+    if (r->has_rescue_bell)
+        doorbell_release(&r->rescue_bell);
+    mem_free(r);
+    *releases = NULL;
+}

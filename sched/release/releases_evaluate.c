@@ -1,0 +1,451 @@
+/* releases_evaluate.c: from a generation that is ready to one that is warmed, and the canary beside a rollout.
+ *
+ * HOW     The manifest is kept before the first request. The evaluator runs on its own thread; when it has ended, its
+ *         receipt is kept and the generation moves: evaluated, then the fixed prompts in its own namespace, then
+ *         warmed. The baseline is stable's weights in a namespace made for this run, so that both are cold.
+ * ALWAYS  (1) What did not pass stays ready, with its receipt, and may be evaluated again.  keep_end
+ * THREAD  loader, but for releases_json_evaluation (registry)
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/release/releases_priv.h"
+
+#include "config/mem.h"
+#include "sched/evaluate/evaluation_plan.h"
+#include "sched/release/generation_id.h"
+#include "sched/lane_collector.h"
+#include "sched/release/releases_cells.h"
+
+enum { CANARY_PERIOD_MS = 10000 };
+
+static void bytes_of(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
+{
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        const char pair[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        ret_bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+}
+
+/* ---- the plan of a run ---- */
+
+static enum status encode(void *user, struct slice text, bool is_start, uint32_t **ret_ids,
+                          uint32_t *ret_n, struct why *ret_why)
+{
+    struct releases *r = user;
+    return r->host.encode(r->host.user, text, is_start, ret_ids, ret_n, ret_why);
+}
+
+static enum status read_set(struct releases *r, const char *hash, struct evaluation_set **ret_set,
+                            struct why *ret_why)
+{
+    char own[SHA256_HEX], path[RELEASES_PATH_ROOM];
+    TRY(releases_own_set(own, ret_why));
+    if (strcmp(own, hash) == 0)
+        return evaluation_set_shipped(ret_set, ret_why);
+    TRY(releases_find_file(r, hash, path, ret_why));
+    return evaluation_set_read_file(path, ret_set, ret_why);
+}
+
+/* A set that the body names must be the one that the generation was registered with. */
+static enum status check_named_set(const char *path, const char *registered, struct why *ret_why)
+{
+    struct evaluation_set *set = NULL;
+    char hash[SHA256_HEX];
+    if (path == NULL)
+        return OK;
+    TRY(evaluation_set_read_file(path, &set, ret_why));
+    sha256_hex(set->hash, hash);
+    evaluation_set_free(&set);
+    if (strcmp(hash, registered) == 0)
+        return OK;
+    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "set",
+                   "the set has hash %.16s, the generation was published with %.16s: publish it "
+                   "with this set to have it evaluated with it",
+                   hash, registered);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+struct subject {
+    struct release_view view, baseline_view;
+    struct release_lane lane, baseline;
+};
+
+static enum status fill_terms(struct releases *r, const struct subject *s, const char *body,
+                              struct evaluation_terms *terms, struct why *ret_why)
+{
+    uint8_t plan[SHA256_BYTES];
+    char *path = NULL;
+    const struct evaluation_room room = {
+        .context = least(lane_context(s->lane.lane), lane_context(s->baseline.lane)),
+        .running_max = r->terms.running_max,
+        .prefill_chunk = r->terms.prefill_chunk};
+    bytes_of(s->view.plan, plan);
+    TRY(evaluation_side_of(lane_model(s->lane.lane), plan, &terms->candidate));
+    bytes_of(s->baseline_view.plan, plan);
+    TRY(evaluation_side_of(lane_model(s->baseline.lane), plan, &terms->baseline));
+    bytes_of(r->tokenizer, terms->tokenizer);
+    terms->vocab = lane_model(s->lane.lane)->graph->vocab;
+    terms->encode = encode;
+    terms->encode_user = r;
+    evaluation_terms_defaults(&room, terms);
+    TRY(evaluation_terms_read(terms, (struct slice){body, strlen(body)}, &path, ret_why));
+    enum status status = check_named_set(path, s->view.evaluation_set, ret_why);
+    mem_free(path);
+    return status;
+}
+
+static enum status make_plan(struct releases *r, const struct subject *s, const char *body,
+                             struct evaluation_plan **ret_plan, struct why *ret_why)
+{
+    struct evaluation_host host;
+    struct evaluation_set *set = NULL;
+    struct lane_evidence evidence;
+    struct evaluation_terms *terms = mem_zalloc(1, sizeof *terms);
+    if (terms == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for an evaluation");
+    evaluation_host_read(isa_name(lane_kernels(s->lane.lane)->isa), r->terms.n_threads, &host);
+    lane_collector_copy(lane_evidence_collector(s->lane.lane), &evidence);
+    terms->host = &host;
+    terms->hardware_traffic_is_measurable = evidence.host_has_counters;
+    enum status status = read_set(r, s->view.evaluation_set, &set, ret_why);
+    terms->set = set;
+    if (status == OK)
+        status = fill_terms(r, s, body, terms, ret_why);
+    if (status == OK)
+        status = evaluation_plan_new(terms, ret_plan, ret_why);
+    evaluation_set_free(&set);
+    mem_free(terms);
+    return status;
+}
+
+/* ---- starting ---- */
+
+struct resolving {
+    const char *subject;
+    struct release_view *ret;
+};
+
+static enum status resolve(struct releases *r, struct registry *registry, void *user,
+                           struct why *ret_why)
+{
+    struct resolving *x = user;
+    char id[SHA256_HEX];
+    struct record row;
+    (void)r;
+    TRY(releases_find_generation(registry, x->subject, id, &row, ret_why));
+    releases_read_view(id, &row, x->ret);
+    record_release(&row);
+    return OK;
+}
+
+static enum status find_lanes(struct releases *r, const char *subject, struct subject *s,
+                              struct why *ret_why)
+{
+    struct projection p;
+    struct resolving resolving = {subject, &s->view};
+    TRY(releases_do(r, resolve, &resolving, ret_why));
+    releases_copy_route(r, &p);
+    if (s->view.state != GENERATION_READY && s->view.state != GENERATION_EVALUATED)
+        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state",
+                       "generation %.16s is %s; one that is ready can be evaluated", s->view.id,
+                       generation_state_text(s->view.state));
+    if (!release_lanes_find_id(&r->lanes, s->view.id, &s->lane))
+        return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state",
+                       "generation %.16s is not loaded: publish it again", s->view.id);
+    TRY(releases_view(r, p.stable, &s->baseline_view, ret_why));
+    if (r->evaluation_space[0] == '\0') {
+        char use[96];
+        snprintf(use, sizeof use, "evaluation %s %lld", s->view.id, (long long)releases_now_us());
+        generation_id_namespace(p.stable, p.epoch, use, r->evaluation_space);
+        enum status status =
+            releases_load_beside(r, s->view.id, p.stable, r->evaluation_space, ret_why);
+        if (status != OK) {
+            r->evaluation_space[0] = '\0';
+            return status;
+        }
+    }
+    if (release_lanes_find(&r->lanes, r->evaluation_space, &s->baseline))
+        return OK;
+    return why_set(ret_why, STATUS_UNAVAILABLE, "", "the baseline's lane is gone");
+}
+
+struct keeping {
+    const struct change_terms *terms;
+    const char *id, *kind, *text;
+};
+
+static enum status keep_text(struct releases *r, struct registry *registry, void *user,
+                             struct why *ret_why)
+{
+    struct keeping *k = user;
+    char hash[SHA256_HEX];
+    struct record receipt;
+    (void)r;
+    TRY(record_read(k->text, strlen(k->text), &receipt, ret_why));
+    enum status s =
+        release_receipt(registry, k->terms, k->id, k->kind, &receipt, hash, ret_why);
+    record_release(&receipt);
+    return s;
+}
+
+static void forget_run(struct releases *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->evaluated[0] = '\0';
+    pthread_mutex_unlock(&r->lock);
+    r->evaluation_space[0] = '\0'; /* its lane is let go with the next look */
+    mem_free(r->evaluation_text);
+    r->evaluation_text = NULL;
+}
+
+static enum status begin(struct releases *r, struct release_work *work, struct subject *s)
+{
+    struct admin_call *call = work->call;
+    struct evaluation_plan *plan = NULL;
+    struct why *why = &call->why;
+    mem_free(r->evaluation_text);
+    r->evaluation_text =
+        call->body.json != NULL ? record_print(&call->body) : mem_dup("{}", strlen("{}"));
+    if (r->evaluation_text == NULL)
+        return STATUS_NO_MEMORY;
+    TRY(find_lanes(r, call->subject, s, why));
+    TRY(make_plan(r, s, r->evaluation_text, &plan, why));
+    const struct keeping keeping = {&work->terms, s->view.id, "evaluation_manifest",
+                                    evaluation_plan_manifest(plan)};
+    enum status status = OK;
+    bool is_evaluated = s->view.state == GENERATION_EVALUATED;
+    if (!is_evaluated)
+        status = releases_do(r, keep_text, (void *)(uintptr_t)&keeping, why);
+    if (status == OK && !call->is_dry_run)
+        status = is_evaluated ? evaluator_warm(r->evaluator, &plan, s->lane.lane, s->baseline.lane, why)
+                              : evaluator_start(r->evaluator, &plan, s->lane.lane,
+                                                s->baseline.lane, why);
+    evaluation_plan_free(&plan);
+    return status;
+}
+
+void releases_evaluate(struct releases *r, struct release_work *work)
+{
+    struct admin_call *call = work->call;
+    struct subject *s = mem_zalloc(1, sizeof *s);
+    if (s == NULL) {
+        call->status = STATUS_NO_MEMORY;
+        return;
+    }
+    if (r->evaluated[0] != '\0')
+        call->status = why_set(&call->why, STATUS_TRANSITION_IN_PROGRESS, "evaluation",
+                               "generation %.16s is being evaluated", r->evaluated);
+    else
+        call->status = begin(r, work, s);
+    if (call->status == OK && !call->is_dry_run) {
+        pthread_mutex_lock(&r->lock);
+        snprintf(r->evaluated, sizeof r->evaluated, "%s", s->view.id);
+        pthread_mutex_unlock(&r->lock);
+        snprintf(r->evaluation_who, sizeof r->evaluation_who, "%s", call->who);
+        releases_tell_generation(r, call, s->view.id);
+        call->result = ADMIN_RESULT_ACCEPTED;
+    } else if (r->evaluated[0] == '\0') {
+        forget_run(r);
+    }
+    mem_free(s);
+}
+
+/* ---- ending ---- */
+
+static enum status keep_end(struct releases *r, const struct evaluator_end *end, struct why *ret_why)
+{
+    const struct change_terms terms = {.who = r->evaluation_who,
+                                       .at_us = releases_now_us(),
+                                       .epoch_expected = EPOCH_ANY};
+    struct keeping keeping = {&terms, r->evaluated, end->is_warming ? "warming" : "evaluation",
+                              end->receipt};
+    TRY(releases_do(r, keep_text, &keeping, ret_why));
+    if (!end->passes) {
+        releases_say(r, true, "evaluation", "generation %.16s does not pass", r->evaluated);
+        return OK;
+    }
+    TRY(releases_move(r, &terms, r->evaluated,
+                      end->is_warming ? GENERATION_WARMED : GENERATION_EVALUATED, NULL, ret_why));
+    if (!end->is_warming)
+        release_lanes_set_cells(&r->lanes, r->evaluated, &end->cells);
+    return OK;
+}
+
+static enum status warm(struct releases *r, struct why *ret_why)
+{
+    struct evaluation_plan *plan = NULL;
+    struct subject *s = mem_zalloc(1, sizeof *s);
+    if (s == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to warm the candidate");
+    enum status status = find_lanes(r, r->evaluated, s, ret_why);
+    if (status == OK)
+        status = make_plan(r, s, r->evaluation_text, &plan, ret_why);
+    if (status == OK)
+        status = evaluator_warm(r->evaluator, &plan, s->lane.lane, s->baseline.lane, ret_why);
+    evaluation_plan_free(&plan);
+    mem_free(s);
+    return status;
+}
+
+static void take_end(struct releases *r, struct evaluator_end *end)
+{
+    struct why why = end->why;
+    enum status s = end->status;
+    if (s == OK)
+        s = keep_end(r, end, &why);
+    if (s == OK && end->passes && !end->is_warming) {
+        s = warm(r, &why);
+        if (s == OK)
+            return; /* the run goes on */
+    }
+    if (s != OK)
+        releases_say(r, true, "evaluation", "generation %.16s: %s", r->evaluated, why.text);
+    forget_run(r);
+}
+
+/* ---- the canary of a rollout ---- */
+
+static enum status start_canary(struct releases *r, const struct projection *p,
+                                struct evaluation_result *result, struct why *ret_why)
+{
+    struct evaluation_plan *plan = NULL;
+    struct subject *s = mem_zalloc(1, sizeof *s);
+    struct evaluator_canary *canary = mem_zalloc(1, sizeof *canary);
+    enum status status = s != NULL && canary != NULL ? OK : STATUS_NO_MEMORY;
+    if (status == OK)
+        status = releases_view(r, p->candidate, &s->view, ret_why);
+    if (status == OK)
+        status = releases_view(r, p->stable, &s->baseline_view, ret_why);
+    if (status == OK && (!release_lanes_find(&r->lanes, p->candidate_namespace, &s->lane) ||
+                         !release_lanes_find(&r->lanes, p->stable_namespace, &s->baseline)))
+        status = STATUS_UNAVAILABLE;
+    if (status == OK)
+        status = releases_evaluation_read(r, p->candidate, result, ret_why);
+    if (status == OK)
+        status = make_plan(r, s, "{}", &plan, ret_why);
+    if (status == OK) {
+        canary->candidate = s->lane.lane;
+        canary->period_ms = CANARY_PERIOD_MS;
+        canary->n_slices = result->evidence.n_slices;
+        memcpy(canary->baseline, result->evidence.slices, sizeof canary->baseline);
+        status = evaluator_canary_start(r->evaluator, &plan, canary, ret_why);
+    }
+    evaluation_plan_free(&plan);
+    mem_free(canary);
+    mem_free(s);
+    return status;
+}
+
+static void follow_canary(struct releases *r)
+{
+    struct projection p;
+    struct why why = {0};
+    releases_copy_route(r, &p);
+    bool is_wanted = p.candidate[0] != '\0' && p.weight_bp > 0 && p.barred[0] == '\0';
+    if (r->canary[0] != '\0' && (!is_wanted || strcmp(r->canary, p.candidate) != 0)) {
+        evaluator_canary_stop(r->evaluator);
+        r->canary[0] = '\0';
+        r->n_canary_runs = 0;
+    }
+    if (!is_wanted || r->canary[0] != '\0')
+        return;
+    struct evaluation_result *result = mem_zalloc(1, sizeof *result);
+    if (result != NULL && start_canary(r, &p, result, &why) == OK)
+        snprintf(r->canary, sizeof r->canary, "%s", p.candidate);
+    mem_free(result);
+}
+
+static void take_quality(struct releases *r)
+{
+    struct evaluator_quality *quality = mem_alloc(sizeof *quality);
+    if (quality != NULL && r->canary[0] != '\0' && evaluator_quality(r->evaluator, quality) &&
+        quality->n_runs > r->n_canary_runs) {
+        r->n_canary_runs = quality->n_runs;
+        if (!rollout_driver_quality(r->driver, quality->slices, quality->n_slices))
+            releases_say(r, true, "canary", "too many slices");
+    }
+    mem_free(quality);
+}
+
+void releases_evaluate_turn(struct releases *r)
+{
+    struct evaluator_end *end = mem_zalloc(1, sizeof *end);
+    if (end != NULL && evaluator_take_end(r->evaluator, end)) {
+        take_end(r, end);
+        mem_free(end->receipt);
+    }
+    mem_free(end);
+    follow_canary(r);
+    take_quality(r);
+}
+
+/* ---- what is told of it ---- */
+
+static char *print_progress(struct releases *r)
+{
+    struct evaluator_progress progress;
+    struct canonical_json json;
+    char *text = NULL;
+    evaluator_progress(r->evaluator, &progress);
+    canonical_init(&json, 1 << 16);
+    canonical_open_object(&json, NULL);
+    evaluator_progress_write(&progress, "progress", &json);
+    canonical_close_object(&json);
+    return canonical_take(&json, &text, NULL) == OK ? text : NULL;
+}
+
+static enum status add_progress(struct releases *r, struct record *json, struct why *ret_why)
+{
+    struct record whole;
+    char *text = print_progress(r);
+    if (text == NULL)
+        return STATUS_NO_MEMORY;
+    enum status s = record_read(text, strlen(text), &whole, ret_why);
+    mem_free(text);
+    TRY(s);
+    struct record progress = record_child(&whole, "progress");
+    record_set_record(json, "progress", &progress);
+    record_release(&whole);
+    return OK;
+}
+
+static void add_receipt(struct registry *registry, const struct record *row, const char *kind,
+                        struct record *json)
+{
+    struct record named = record_child(row, "receipts"), body;
+    struct why unheard;
+    const char *hash = record_text(&named, kind);
+    if (hash == NULL || registry_get(registry, REGISTRY_RECEIPTS, hash, &body, &unheard) != OK) {
+        record_set_text(json, kind, NULL);
+        return;
+    }
+    record_set_record(json, kind, &body);
+    record_release(&body);
+}
+
+enum status releases_json_evaluation(struct releases *r, struct registry *registry, const char *id,
+                                     char **ret_text, struct why *ret_why)
+{
+    static const char *const kinds[] = {"evaluation", "evaluation_manifest", "warming"};
+    struct record row, json;
+    TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
+    record_init(&json);
+    pthread_mutex_lock(&r->lock);
+    bool is_running = strcmp(r->evaluated, id) == 0;
+    pthread_mutex_unlock(&r->lock);
+    record_set_text(&json, "id", id);
+    record_set_flag(&json, "is_running", is_running);
+    record_set_text(&json, "state", record_text(&row, "state"));
+    record_set_text(&json, "progress", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        add_receipt(registry, &row, kinds[i], &json);
+    enum status s = is_running && r->evaluator != NULL ? add_progress(r, &json, ret_why) : OK;
+    if (s == OK && (*ret_text = record_print(&json)) == NULL)
+        s = STATUS_NO_MEMORY;
+    record_release(&json);
+    record_release(&row);
+    return s;
+}

@@ -1,0 +1,534 @@
+/* releases_loader.c: the loader's thread: which generations are in memory follows the route and the rows.
+ *
+ * WHY     Loading takes as long as a disk does and must stall neither a stream, nor the registry, nor the loop.
+ * HOW     Whenever it is rung it takes calls that load something, looks at the newest route, loads what is lacking and
+ *         lets go of what nothing needs: first closed, then, when its last request has ended, freed. The previous
+ *         generation keeps its weights, not its pool.
+ * ALWAYS  (1) A lane goes only when no choice of the loop is out on it.            release_lanes_pop
+ * THREAD  loader; releases_reconcile also whoever starts, before the loader is there
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/release/releases_priv.h"
+
+#include "cache/cache.h"
+#include "config/mem.h"
+#include "sched/engine.h"
+#include "sched/release/generation_id.h"
+#include "sched/release/generation_receipts.h"
+#include "sched/release/releases_cells.h"
+
+#define IDLE_NS 1000000000u
+#define WAITING_NS 20000000u
+
+/* ---- one lane ---- */
+
+static void bytes_of_hex(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
+{
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        unsigned byte = 0;
+        for (int k = 0; k < 2; k++) {
+            char c = hex[2 * i + (size_t)k];
+            byte = byte << 4 | (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+        }
+        ret_bytes[i] = (uint8_t)byte;
+    }
+}
+
+static enum status make_receipts(const struct gguf *gguf, const struct release_load *load,
+                                 struct lane *lane, bool is_durable)
+{
+    const struct receipt_sources sources = {.gguf = gguf,
+                                            .model = lane_model(lane),
+                                            .cache = lane_cache(lane),
+                                            .kernels = lane_kernels(lane),
+                                            .id = load->id,
+                                            .who = load->who,
+                                            .hashes_tensors = is_durable};
+    return generation_receipts_make(&sources, load->ret_receipts);
+}
+
+static void leave_space(struct releases *r, const char *space)
+{
+    struct release_lane entry;
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++)
+        if (release_lanes_at(&r->lanes, i, &entry) && strcmp(entry.space, space) == 0)
+            release_lanes_leave(&r->lanes, i); /* let_go frees it when its last request has ended */
+}
+
+static enum status put_lane(struct releases *r, const struct release_load *load,
+                            struct lane **lane, struct why *ret_why)
+{
+    struct release_lane entry = {.lane = *lane, .is_control = load->is_control};
+    snprintf(entry.id, sizeof entry.id, "%s", load->id);
+    snprintf(entry.space, sizeof entry.space, "%s", load->space);
+    entry.cache_bytes = cache_shape(lane_cache(*lane))->pool_bytes;
+    TRY(engine_add(r->terms.engine, *lane, ret_why));
+    *lane = NULL;
+    leave_space(r, load->space); /* a pool that was given back: the new one has its place */
+    if (release_lanes_add(&r->lanes, &entry))
+        return OK;
+    lane_want(entry.lane, LANE_FREED);
+    engine_remove(r->terms.engine, &entry.lane);
+    return why_set(ret_why, STATUS_NO_MEMORY, "", "%d generations are loaded already",
+                   RELEASE_LANES_MAX);
+}
+
+enum status releases_load(struct releases *r, const struct release_load *load, struct why *ret_why)
+{
+    struct gguf *gguf = NULL;
+    struct lane *lane = NULL;
+    struct lane_terms terms = {.cache_bytes = load->cache_bytes,
+                               .cache_type = load->kv_type,
+                               .isa = r->terms.isa,
+                               .stop_ids = r->terms.stop_ids,
+                               .n_stop_ids = r->terms.n_stop_ids};
+    snprintf(terms.id, sizeof terms.id, "%s", load->id);
+    bytes_of_hex(load->space, terms.namespace_id);
+    TRY(gguf_open(load->file, &gguf, ret_why));
+    enum status s = lane_load(gguf, &terms, r->terms.engine, &lane, ret_why);
+    if (s == OK && load->ret_receipts != NULL)
+        s = make_receipts(gguf, load, lane, r->dir[0] != '\0');
+    gguf_free(&gguf);
+    if (s == OK)
+        s = put_lane(r, load, &lane, ret_why);
+    lane_free(&lane);
+    return s;
+}
+
+/* ---- a generation ---- */
+
+struct view_search {
+    const char *id;
+    struct release_view *ret;
+};
+
+void releases_read_view(const char *id, const struct record *row, struct release_view *ret)
+{
+    const struct {
+        const char *key;
+        char *to;
+    } texts[] = {{"namespace", ret->space},
+                 {"checkpoint", ret->checkpoint},
+                 {"identity", ret->identity},
+                 {"evaluation_set", ret->evaluation_set},
+                 {"plan", ret->plan}};
+    snprintf(ret->id, sizeof ret->id, "%s", id);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const char *text = record_text(row, texts[i].key);
+        snprintf(texts[i].to, SHA256_HEX, "%s", text != NULL ? text : "");
+    }
+    ret->state = generation_state_find(record_text(row, "state"));
+}
+
+static enum status find_view(struct releases *r, struct registry *registry, void *user,
+                             struct why *ret_why)
+{
+    struct view_search *search = user;
+    struct record row;
+    (void)r;
+    TRY(registry_get(registry, REGISTRY_GENERATIONS, search->id, &row, ret_why));
+    releases_read_view(search->id, &row, search->ret);
+    record_release(&row);
+    return OK;
+}
+
+enum status releases_view(struct releases *r, const char *id, struct release_view *ret_view,
+                          struct why *ret_why)
+{
+    struct view_search search = {.id = id, .ret = ret_view};
+    return releases_do(r, find_view, &search, ret_why);
+}
+
+/* The K/V type under which the file has the identity that it was registered with. */
+static enum status find_kv_type(struct releases *r, const struct release_view *v, const char *file,
+                                const char **ret_type, struct why *ret_why)
+{
+    static const char *const types[] = {"f16", "f32", "int8"};
+    struct gguf *gguf = NULL;
+    struct generation_content content;
+    TRY(gguf_open(file, &gguf, ret_why));
+    enum status s = OK;
+    *ret_type = NULL;
+    for (size_t i = 0; s == OK && i < ARRAY_LEN(types) && *ret_type == NULL; i++) {
+        s = generation_content_read(gguf, v->checkpoint, types[i], &r->kernels, &content, ret_why);
+        if (s == OK && strcmp(content.identity, v->identity) == 0)
+            *ret_type = types[i];
+    }
+    gguf_free(&gguf);
+    if (s == OK && *ret_type == NULL)
+        s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "identity",
+                    "%.200s is not the checkpoint of generation %.16s: under no K/V type does it "
+                    "have the identity %.16s",
+                    file, v->id, v->identity);
+    return s;
+}
+
+/* What was loaded is the checkpoint of the row. */
+static enum status check_loaded(const struct release_view *v,
+                                struct record receipts[AGREEMENT_RECEIPTS], struct why *ret_why)
+{
+    const char *checkpoint = record_text(&receipts[RECEIPT_CHECKPOINT], "checkpoint");
+    if (checkpoint != NULL && strcmp(checkpoint, v->checkpoint) != 0)
+        return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "checkpoint",
+                       "the file is checkpoint %.16s, the registry says %.16s", checkpoint,
+                       v->checkpoint);
+    return agreement_check(receipts, v->identity, NULL, ret_why);
+}
+
+struct keep {
+    const struct release_view *view;
+    const struct change_terms *terms;
+    struct record *receipts;
+};
+
+/* A registered generation gets its receipts and is ready; one whose kernels have changed since gets its new plan. */
+static enum status keep_receipts(struct releases *r, struct registry *registry, void *user,
+                                 struct why *ret_why)
+{
+    struct keep *k = user;
+    char hash[SHA256_HEX];
+    struct record row;
+    bool is_new = k->view->state == GENERATION_LOADING;
+    (void)r;
+    TRY(registry_get(registry, REGISTRY_GENERATIONS, k->view->id, &row, ret_why));
+    struct record named = record_child(&row, "receipts");
+    enum status s = OK;
+    for (int i = 0; s == OK && i < AGREEMENT_RECEIPTS; i++) {
+        const char *kind = agreement_receipt_text((enum agreement_receipt)i);
+        const char *old = record_text(&named, kind);
+        s = record_hash(&k->receipts[i], hash);
+        bool is_same = old != NULL && strcmp(old, hash) == 0;
+        if (s == OK && (is_new || (i == RECEIPT_PLAN && !is_same)))
+            s = release_receipt(registry, k->terms, k->view->id, kind, &k->receipts[i], hash,
+                                ret_why);
+    }
+    record_release(&row);
+    if (s == OK && is_new)
+        s = release_move_generation(registry, k->terms, k->view->id, GENERATION_READY, NULL,
+                                    ret_why);
+    return s;
+}
+
+struct move {
+    const struct change_terms *terms;
+    const char *id, *reason;
+    enum generation_state to;
+};
+
+static enum status move(struct releases *r, struct registry *registry, void *user,
+                        struct why *ret_why)
+{
+    struct move *m = user;
+    (void)r;
+    return release_move_generation(registry, m->terms, m->id, m->to, m->reason, ret_why);
+}
+
+enum status releases_move(struct releases *r, const struct change_terms *terms, const char *id,
+                          enum generation_state to, const char *reason, struct why *ret_why)
+{
+    struct move m = {terms, id, reason, to};
+    return releases_do(r, move, &m, ret_why);
+}
+
+static void note_loading(struct releases *r, const char *id)
+{
+    pthread_mutex_lock(&r->lock);
+    snprintf(r->loading, sizeof r->loading, "%s", id);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static enum status load_view(struct releases *r, const struct change_terms *terms,
+                             struct release_view *v, const char *file, struct why *ret_why)
+{
+    struct record receipts[AGREEMENT_RECEIPTS] = {0};
+    struct release_load load = {.id = v->id,
+                                .space = v->space,
+                                .file = file,
+                                .cache_bytes = r->terms.cache_bytes,
+                                .ret_receipts = receipts,
+                                .who = terms->who};
+    TRY(find_kv_type(r, v, file, &load.kv_type, ret_why));
+    note_loading(r, v->id);
+    enum status s = releases_load(r, &load, ret_why);
+    note_loading(r, "");
+    if (s == OK)
+        s = check_loaded(v, receipts, ret_why);
+    if (s == OK) {
+        struct keep keep = {v, terms, receipts};
+        s = releases_do(r, keep_receipts, &keep, ret_why);
+    }
+    for (int i = 0; i < AGREEMENT_RECEIPTS; i++)
+        record_release(&receipts[i]);
+    if (s == OK)
+        releases_cells_restore(r, v->id);
+    else
+        leave_space(r, v->space);
+    return s;
+}
+
+enum status releases_bring_up(struct releases *r, const struct change_terms *terms, const char *id,
+                              const char *file, struct why *ret_why)
+{
+    struct release_view v;
+    char path[RELEASES_PATH_ROOM];
+    TRY(releases_view(r, id, &v, ret_why));
+    if (file == NULL)
+        TRY(releases_find_file(r, v.checkpoint, path, ret_why));
+    if (v.state == GENERATION_REGISTERED) {
+        TRY(releases_move(r, terms, id, GENERATION_LOADING, NULL, ret_why));
+        v.state = GENERATION_LOADING;
+    }
+    enum status s = load_view(r, terms, &v, file != NULL ? file : path, ret_why);
+    struct why unheard;
+    if (s != OK && v.state == GENERATION_LOADING &&
+        releases_move(r, terms, id, GENERATION_REJECTED, ret_why->text, &unheard) != OK)
+        releases_say(r, true, "loader", "%.16s: %s", id, unheard.text);
+    return s;
+}
+
+/* Stable's weights under the rollout's own namespace, with as much cache as the candidate has. */
+static enum status load_control(struct releases *r, const char *id, const char *space,
+                                uint64_t cache_bytes, struct why *ret_why)
+{
+    struct release_view v;
+    char path[RELEASES_PATH_ROOM];
+    struct release_load load = {
+        .id = id, .space = space, .file = path, .is_control = true, .cache_bytes = cache_bytes};
+    TRY(releases_view(r, id, &v, ret_why));
+    if (r->model[0] != '\0' && releases_find_file(r, v.checkpoint, path, NULL) != OK)
+        snprintf(path, sizeof path, "%s", r->stable_file);
+    else
+        TRY(releases_find_file(r, v.checkpoint, path, ret_why));
+    TRY(find_kv_type(r, &v, path, &load.kv_type, ret_why));
+    return releases_load(r, &load, ret_why);
+}
+
+enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,
+                                 const char *space, struct why *ret_why)
+{
+    struct release_lane entry;
+    uint64_t bytes = r->terms.control_bytes;
+    if (bytes == 0 && release_lanes_find_id(&r->lanes, candidate, &entry))
+        bytes = entry.cache_bytes;
+    return load_control(r, baseline, space, bytes, ret_why);
+}
+
+/* ---- what the route needs ---- */
+
+static bool is_open(struct releases *r, const char *space)
+{
+    struct release_lane entry;
+    return release_lanes_find(&r->lanes, space, &entry) && lane_wanted(entry.lane) == LANE_OPEN;
+}
+
+/* A load that failed is not tried again until the route changes. */
+static bool has_failed(struct releases *r, const char *space)
+{
+    return strcmp(r->failed_space, space) == 0;
+}
+
+static void note_failure(struct releases *r, const char *id, const char *space,
+                         const struct why *why)
+{
+    releases_say(r, true, "loader", "generation %.16s cannot be loaded: %s", id, why->text);
+    snprintf(r->failed_space, sizeof r->failed_space, "%s", space);
+    pthread_mutex_lock(&r->lock);
+    snprintf(r->failed_pin, sizeof r->failed_pin, "%s", id);
+    r->failed_pin_why = *why;
+    pthread_mutex_unlock(&r->lock);
+    registry_thread_nudge(r->thread);
+}
+
+static enum status need(struct releases *r, const char *id, const char *space, const char *file,
+                        struct why *ret_why)
+{
+    const struct change_terms terms = {
+        .who = "foldkv", .at_us = releases_now_us(), .epoch_expected = EPOCH_ANY};
+    if (id[0] == '\0' || is_open(r, space) || has_failed(r, space))
+        return OK;
+    enum status s = releases_bring_up(r, &terms, id, file, ret_why);
+    if (s != OK)
+        note_failure(r, id, space, ret_why);
+    return s;
+}
+
+static enum status load_needed(struct releases *r, const struct projection *p, bool is_start,
+                               struct why *ret_why)
+{
+    bool is_barred = p->barred[0] != '\0' && strcmp(p->barred, p->stable) == 0;
+    const char *serving = is_barred ? p->pinned : p->stable;
+    const char *space = is_barred ? p->pinned_namespace : p->stable_namespace;
+    enum status s = need(r, serving, space, is_start ? r->stable_file : NULL, ret_why);
+    if (s != OK && is_start)
+        return s;
+    struct why why = {0};
+    (void)need(r, p->pinned, p->pinned_namespace, NULL, &why); /* each failure was told */
+    if (strcmp(p->candidate, p->barred) == 0)
+        return OK;
+    (void)need(r, p->candidate, p->candidate_namespace, NULL, &why);
+    if (p->control_namespace[0] == '\0' || is_open(r, p->control_namespace) ||
+        has_failed(r, p->control_namespace))
+        return OK;
+    s = releases_load_beside(r, p->candidate, p->stable, p->control_namespace, &why);
+    if (s != OK)
+        note_failure(r, p->stable, p->control_namespace, &why);
+    return OK;
+}
+
+/* ---- what nothing needs ---- */
+
+struct views {
+    struct releases *releases;
+    uint32_t n;
+    struct release_view at[RELEASES_VIEWS_MAX];
+};
+
+static enum status see_view(void *user, const char *key, const struct record *body,
+                            struct why *ret_why)
+{
+    struct views *views = user;
+    const char *name = record_text(body, "name"), *text = record_text(body, "state");
+    enum generation_state state = generation_state_find(text);
+    (void)ret_why;
+    release_lanes_describe(&views->releases->lanes, key, name != NULL ? name : "",
+                           text != NULL ? text : "");
+    if (state <= GENERATION_CANARY && views->n < RELEASES_VIEWS_MAX)
+        releases_read_view(key, body, &views->at[views->n++]);
+    return OK;
+}
+
+static enum status find_views(struct releases *r, struct registry *registry, void *user,
+                              struct why *ret_why)
+{
+    struct views *views = user;
+    views->releases = r;
+    return registry_each(registry, REGISTRY_GENERATIONS, see_view, views, ret_why);
+}
+
+static bool is_needed(struct releases *r, const struct projection *p,
+                      const struct views *views, const struct release_lane *e)
+{
+    const char *const spaces[] = {p->stable_namespace, p->candidate_namespace, p->pinned_namespace,
+                                  p->control_namespace, r->evaluation_space};
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+        if (strcmp(spaces[i], e->space) == 0)
+            return true;
+    pthread_mutex_lock(&r->lock);
+    bool is_rescued = strcmp(r->rescued, e->id) == 0;
+    pthread_mutex_unlock(&r->lock);
+    if (is_rescued || strcmp(r->evaluated, e->id) == 0 || strcmp(r->canary, e->id) == 0)
+        return true; /* the evaluator has it on loan */
+    for (uint32_t i = 0; i < views->n; i++)
+        if (!e->is_control && strcmp(views->at[i].space, e->space) == 0)
+            return true;
+    return false;
+}
+
+static void let_go(struct releases *r, const struct projection *p, const struct views *views)
+{
+    struct release_lane e;
+    r->is_waiting = false;
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        if (!release_lanes_at(&r->lanes, i, &e))
+            continue;
+        if (!e.is_leaving && !is_needed(r, p, views, &e)) {
+            bool is_kept = !e.is_control && strcmp(e.id, p->previous) == 0;
+            lane_want(e.lane, LANE_CLOSED);
+            if (!is_kept)
+                release_lanes_leave(&r->lanes, i);
+            if (lane_in_flight(e.lane) == 0)
+                lane_want(e.lane, LANE_FREED); /* of the previous one the weights stay */
+        } else if (e.is_leaving && lane_in_flight(e.lane) == 0) {
+            lane_want(e.lane, LANE_FREED);
+        }
+        struct lane *lane = release_lanes_pop(&r->lanes, i);
+        if (lane != NULL)
+            engine_remove(r->terms.engine, &lane);
+        else
+            r->is_waiting |= lane_wanted(e.lane) != LANE_OPEN &&
+                             (e.is_leaving || lane_wanted(e.lane) != LANE_FREED);
+    }
+}
+
+enum status releases_reconcile(struct releases *r, bool is_start, struct why *ret_why)
+{
+    struct projection p;
+    releases_copy_route(r, &p);
+    if (p.epoch != r->reconciled_epoch)
+        r->failed_space[0] = '\0';
+    r->reconciled_epoch = p.epoch;
+    TRY(load_needed(r, &p, is_start, ret_why));
+    struct views *views = mem_zalloc(1, sizeof *views);
+    if (views == NULL)
+        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to look at the generations");
+    enum status s = releases_do(r, find_views, views, ret_why);
+    if (s == OK && !is_start) {
+        releases_copy_route(r, &p);
+        let_go(r, &p, views);
+    }
+    mem_free(views);
+    return s;
+}
+
+/* ---- the thread ---- */
+
+/* Candidates that were loaded before the daemon ended are loaded again, without hurry. */
+static void bring_back(struct releases *r)
+{
+    struct views *views = mem_zalloc(1, sizeof *views);
+    struct why why = {0};
+    if (views == NULL || releases_do(r, find_views, views, &why) != OK) {
+        mem_free(views);
+        return;
+    }
+    for (uint32_t i = 0; i < views->n && !atomic_load(&r->is_stopping); i++) {
+        const struct release_view *v = &views->at[i];
+        if (v->state < GENERATION_CANARY)
+            (void)need(r, v->id, v->space, NULL, &why); /* each failure was told */
+    }
+    mem_free(views);
+}
+
+static struct release_work *next_asked(struct releases *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct release_work *work = r->asked;
+    if (work != NULL)
+        r->asked = work->next;
+    pthread_mutex_unlock(&r->lock);
+    return work;
+}
+
+static void carry_out(struct releases *r, struct release_work *work)
+{
+    struct admin_call *call = work->call;
+    ASSERT(call->op == ADMIN_GENERATION_PUBLISH || call->op == ADMIN_GENERATION_EVALUATE);
+    if (call->op == ADMIN_GENERATION_PUBLISH)
+        releases_publish(r, work);
+    else
+        releases_evaluate(r, work);
+    if (call->status == OK && call->text == NULL)
+        call->text = mem_dup("{\"dry_run\":true}", strlen("{\"dry_run\":true}"));
+    releases_answer(r, work);
+}
+
+void *releases_loader_run(void *releases)
+{
+    struct releases *r = releases;
+    struct why why = {0};
+    atomic_store(&r->has_loader, true);
+    if (r->dir[0] != '\0')
+        bring_back(r);
+    atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
+    while (!atomic_load(&r->is_stopping)) {
+        bool is_due = atomic_exchange(&r->is_due, false) || r->is_waiting;
+        for (struct release_work *work; (work = next_asked(r)) != NULL;)
+            carry_out(r, work);
+        if (is_due)
+            releases_evaluate_turn(r);
+        if (is_due && releases_reconcile(r, false, &why) != OK)
+            releases_say(r, true, "loader", "%s", why.text);
+        doorbell_wait(&r->bell, r->is_waiting ? WAITING_NS : IDLE_NS);
+    }
+    return NULL;
+}

@@ -1,0 +1,173 @@
+/* releases_publish.c: from a file to a generation that is loaded and has its four receipts.
+ *
+ * HOW     Cheap refusals first: the file is opened and read as a checkpoint where it lies, and its tokenizer held against
+ *         stable's, before a byte is copied. Then it is copied, registered by what it is, loaded, and its receipts are
+ *         made. What cannot be loaded is rejected, with the reason in its row.
+ * THREAD  loader
+ */
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/release/releases_priv.h"
+
+#include "config/mem.h"
+#include "sched/evaluate/evaluation_set.h"
+
+struct publication {
+    const char *path, *name, *cache_type, *eval;
+    const struct change_terms *terms;
+    struct generation_content content;
+    char set[SHA256_HEX];
+    char id[SHA256_HEX];
+    bool is_new;
+};
+
+static enum status bad_field(struct why *ret_why, const char *field, const char *right)
+{
+    return why_set(ret_why, STATUS_BAD_REQUEST, field, "%s: %s", field, right);
+}
+
+static enum status read_body(const struct record *body, const char *default_type,
+                             struct publication *p, struct why *ret_why)
+{
+    static const char *const known[] = {"path", "name", "cache_type", "eval"};
+    for (const char *key = NULL; (key = record_next_key(body, key)) != NULL;) {
+        bool is_known = false;
+        for (size_t i = 0; i < ARRAY_LEN(known); i++)
+            is_known |= strcmp(known[i], key) == 0;
+        if (!is_known)
+            return bad_field(ret_why, key, "unknown; path, name, cache_type and eval are known");
+        if (record_has(body, key) && record_text(body, key) == NULL)
+            return bad_field(ret_why, key, "a text is right");
+    }
+    p->path = record_text(body, "path");
+    p->name = record_text(body, "name");
+    p->eval = record_text(body, "eval");
+    p->cache_type = record_text(body, "cache_type");
+    if (p->path == NULL || p->path[0] != '/' || strlen(p->path) >= RELEASES_PATH_ROOM)
+        return bad_field(ret_why, "path", "the whole path of a file is right");
+    if (p->eval != NULL && (p->eval[0] != '/' || strlen(p->eval) >= RELEASES_PATH_ROOM))
+        return bad_field(ret_why, "eval", "the whole path of a file is right");
+    if (p->cache_type == NULL)
+        p->cache_type = default_type;
+    return OK;
+}
+
+/* What is wrong with a file that a client named is the client's to hear. */
+static enum status as_request(enum status s, const char *field, struct why *why)
+{
+    struct why said = *why;
+    if (s != STATUS_BAD_FILE && s != STATUS_IO && s != STATUS_NOT_FOUND && s != STATUS_BAD_OPTION)
+        return s;
+    return why_set(why, STATUS_BAD_REQUEST, field, "%s: %s", field, said.text);
+}
+
+static enum status check_tokenizer(struct releases *r, const struct gguf *gguf, char **ret_detail,
+                                   struct why *ret_why)
+{
+    char hash[SHA256_HEX];
+    struct record detail;
+    TRY(generation_content_tokenizer(gguf, hash));
+    if (strcmp(hash, r->tokenizer) == 0)
+        return OK;
+    record_init(&detail);
+    record_set_text(&detail, "candidate", hash);
+    record_set_text(&detail, "field", "tokenizer");
+    record_set_text(&detail, "stable", r->tokenizer);
+    *ret_detail = record_print(&detail);
+    record_release(&detail);
+    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "tokenizer",
+                   "the file has another tokenizer: tokenizer.* has hash %.16s, stable's has %.16s",
+                   hash, r->tokenizer);
+}
+
+static enum status check_set(struct publication *p, struct why *ret_why)
+{
+    struct evaluation_set *set = NULL;
+    TRY(releases_own_set(p->set, ret_why));
+    if (p->eval == NULL)
+        return OK;
+    TRY(as_request(evaluation_set_read_file(p->eval, &set, ret_why), "eval", ret_why));
+    sha256_hex(set->hash, p->set);
+    evaluation_set_free(&set);
+    return OK;
+}
+
+/* Opened and read where it lies. A dry run goes no further, so its bytes are hashed there. */
+static enum status check_file(struct releases *r, struct publication *p, bool is_dry_run,
+                              char **ret_detail, struct why *ret_why)
+{
+    struct gguf *gguf = NULL;
+    struct graph *graph = NULL;
+    TRY(as_request(gguf_open(p->path, &gguf, ret_why), "path", ret_why));
+    enum status s = as_request(graph_from_gguf(gguf, &graph, ret_why), "path", ret_why);
+    if (s == OK)
+        s = check_tokenizer(r, gguf, ret_detail, ret_why);
+    if (s == OK && is_dry_run)
+        s = generation_content_read(gguf, NULL, p->cache_type, &r->kernels, &p->content, ret_why);
+    graph_free(&graph);
+    gguf_free(&gguf);
+    return s;
+}
+
+static enum status keep_files(struct releases *r, struct publication *p, struct why *ret_why)
+{
+    char hash[SHA256_HEX], path[RELEASES_PATH_ROOM], set[SHA256_HEX];
+    struct gguf *gguf = NULL;
+    if (p->eval != NULL) {
+        TRY(releases_store(r, p->eval, set, ret_why));
+        if (strcmp(set, p->set) != 0)
+            return why_set(ret_why, STATUS_BAD_REQUEST, "eval", "eval: the file changed meanwhile");
+    }
+    TRY(as_request(releases_store(r, p->path, hash, ret_why), "path", ret_why));
+    TRY(releases_find_file(r, hash, path, ret_why));
+    TRY(as_request(gguf_open(path, &gguf, ret_why), "path", ret_why));
+    enum status s =
+        generation_content_read(gguf, hash, p->cache_type, &r->kernels, &p->content, ret_why);
+    gguf_free(&gguf);
+    return as_request(s, "path", ret_why);
+}
+
+static enum status put_generation(struct releases *r, struct registry *registry, void *user,
+                                  struct why *ret_why)
+{
+    struct publication *p = user;
+    const struct release_content content = {.checkpoint = p->content.checkpoint,
+                                            .identity = p->content.identity,
+                                            .plan = p->content.plan,
+                                            .evaluation_set = p->set,
+                                            .name = p->name,
+                                            .object = r->dir[0] != '\0' ? p->content.checkpoint
+                                                                        : NULL};
+    return release_register(registry, p->terms, &content, p->id, &p->is_new, ret_why);
+}
+
+static enum status publish(struct releases *r, struct release_work *work, struct publication *p)
+{
+    struct admin_call *call = work->call;
+    struct why *why = &call->why;
+    p->terms = &work->terms;
+    TRY(read_body(&call->body, r->terms.cache_type, p, why));
+    TRY(check_set(p, why));
+    TRY(check_file(r, p, call->is_dry_run, &call->text, why));
+    if (!call->is_dry_run)
+        TRY(keep_files(r, p, why));
+    TRY(releases_do(r, put_generation, p, why));
+    if (call->is_dry_run)
+        return OK;
+    struct change_terms next = {
+        .who = call->who, .at_us = releases_now_us(), .epoch_expected = EPOCH_ANY};
+    struct release_lane entry;
+    if (!p->is_new && release_lanes_find_id(&r->lanes, p->id, &entry))
+        return OK;
+    return releases_bring_up(r, &next, p->id, NULL, why);
+}
+
+void releases_publish(struct releases *r, struct release_work *work)
+{
+    struct admin_call *call = work->call;
+    struct publication p = {0};
+    call->status = publish(r, work, &p);
+    if (call->status != OK || call->is_dry_run)
+        return; /* a dry run is answered as one by whoever asked for it */
+    call->result = p.is_new ? ADMIN_RESULT_CREATED : ADMIN_RESULT_OK;
+    releases_tell_generation(r, call, p.id);
+}
