@@ -113,15 +113,21 @@ static void block_let_go(struct block_store *store, uint32_t page)
         give_page(store, page);
 }
 
-bool block_store_can_reserve(const struct block_store *store, uint32_t n)
+uint32_t block_store_free(const struct block_store *store)
 {
     uint32_t n_free = page_pool_free_pages(store->pages);
+    return n_free > store->n_spare ? n_free - store->n_spare : 0;
+}
+
+bool block_store_can_reserve(const struct block_store *store, uint32_t n)
+{
+    uint32_t n_free = block_store_free(store);
     return n_free >= n || n - n_free <= store->n_cached;
 }
 
 bool block_store_reserve(struct block_store *store, uint32_t n)
 {
-    uint32_t n_free = page_pool_free_pages(store->pages);
+    uint32_t n_free = block_store_free(store);
     if (n_free >= n)
         return true;
     if (!block_store_can_reserve(store, n))
@@ -267,6 +273,8 @@ const char *block_store_check(const struct block_store *store)
     if (n_shared != store->n_shared)
         return "block_store 4: n_shared counts the shared blocks";
     const char *wrong = check_list(store);
+    if (wrong == NULL && n_used + store->n_cached > store->n_blocks - store->n_spare)
+        wrong = "more blocks are held than the quota has";
     wrong = wrong != NULL ? wrong : page_pool_check(store->pages);
     return wrong != NULL ? wrong : prefix_index_check(&store->index);
 }

@@ -23,6 +23,7 @@ struct block_store {
     uint32_t oldest, newest; /* ends of the list of cached blocks */
     uint32_t n_used, n_cached, n_shared;
     uint32_t evict_batch;
+    uint32_t n_spare; /* not to be used: n_used + n_cached stays within n_blocks - n_spare */
     uint64_t n_evicted;
     uint64_t n_taken;
 };
@@ -32,6 +33,8 @@ enum status block_store_init(struct block_store *store, uint32_t n_blocks,
                              const struct pool_memory *memory) MUST_USE;
 void block_store_release(struct block_store *store);
 
+/* Free blocks less the spare ones. */
+uint32_t block_store_free(const struct block_store *store);
 /* Whether n blocks can be had: free or cached ones. */
 bool block_store_can_reserve(const struct block_store *store, uint32_t n) MUST_USE;
 /* Makes sure that n blocks are free, evicting if it must; false (and nothing evicted) if they

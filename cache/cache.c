@@ -182,15 +182,28 @@ uint32_t cache_blocks_total(const struct cache *cache, uint32_t group)
 uint32_t cache_blocks_available(const struct cache *cache, uint32_t group)
 {
     const struct block_store *store = &group_of(cache, group)->store;
-    return page_pool_free_pages(store->pages) + store->n_cached;
+    return block_store_free(store) + store->n_cached;
 }
 
 uint32_t cache_tokens_max(const struct cache *cache)
 {
     uint32_t blocks[CACHE_GROUPS_MAX];
     for (uint32_t g = 0; g < cache->n_groups; g++)
-        blocks[g] = cache->groups[g].store.n_blocks;
+        blocks[g] = cache->groups[g].store.n_blocks - cache->groups[g].store.n_spare;
     return pool_split_tokens(&cache->shape, blocks);
+}
+
+void cache_set_quota(struct cache *cache, uint32_t blocks)
+{
+    uint32_t most[CACHE_GROUPS_MAX];
+    ASSERT(blocks > 0);
+    (void)pool_split_of(&cache->shape, blocks, most);
+    for (uint32_t g = 0; g < cache->n_groups; g++) {
+        struct block_store *store = &cache->groups[g].store;
+        uint32_t n_spare = store->n_blocks > most[g] ? store->n_blocks - most[g] : 0;
+        ASSERT(n_spare <= store->n_spare || store->n_used + store->n_cached == 0);
+        store->n_spare = n_spare;
+    }
 }
 
 uint32_t cache_blocks_at_once(const struct cache *cache, uint32_t group, uint32_t n_tokens)

@@ -54,9 +54,12 @@ uint64_t cache_measured_bytes(const struct cache *cache, uint32_t group);
 const struct cache_shape *cache_shape(const struct cache *cache);
 uint32_t cache_groups(const struct cache *cache);
 uint32_t cache_blocks_total(const struct cache *cache, uint32_t group);
+/* From now on the groups hold no more, used and cached together, than pool_split_of gives them for so many blocks (at
+ * least 1; UINT32_MAX: all there are). It is made smaller only while nothing is held (asserted). */
+void cache_set_quota(struct cache *cache, uint32_t blocks);
 /* Free and cached blocks: what an append could get. */
 uint32_t cache_blocks_available(const struct cache *cache, uint32_t group);
-/* Tokens that one sequence can hold when it is alone; at most context_max. */
+/* Tokens that one sequence can hold when it is alone, under the quota; at most context_max. */
 uint32_t cache_tokens_max(const struct cache *cache);
 /* Blocks of the group that a sequence of n_tokens holds at once at most. */
 uint32_t cache_blocks_at_once(const struct cache *cache, uint32_t group, uint32_t n_tokens);

@@ -80,6 +80,15 @@ uint64_t pool_split_sequence_bytes(const struct cache_shape *shape, uint32_t n_t
     return bytes;
 }
 
+uint64_t pool_split_of(const struct cache_shape *shape, uint32_t blocks,
+                       uint32_t ret_blocks[CACHE_GROUPS_MAX])
+{
+    const struct split s = {.shape = shape, .tokens = blocks};
+    for (uint32_t g = 0; g < shape->n_groups; g++)
+        ret_blocks[g] = (uint32_t)group_blocks(&s, g);
+    return split_bytes(&s);
+}
+
 uint32_t pool_split_tokens(const struct cache_shape *shape, const uint32_t *blocks)
 {
     uint64_t tokens = shape->context_max;

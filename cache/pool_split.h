@@ -22,6 +22,10 @@
  * a why that names both sizes. */
 enum status pool_split(const struct cache_shape *shape, uint32_t ret_blocks[CACHE_GROUPS_MAX],
                        struct why *ret_why) MUST_USE;
+/* What groups get where those without a window have so many blocks (at least 1), and the bytes that it takes: pool_split
+ * of these bytes gives no fewer. UINT64_MAX if they overflow. */
+uint64_t pool_split_of(const struct cache_shape *shape, uint32_t blocks,
+                       uint32_t ret_blocks[CACHE_GROUPS_MAX]);
 /* Bytes that one sequence of n_tokens takes, in whole blocks; UINT64_MAX if they overflow. */
 uint64_t pool_split_sequence_bytes(const struct cache_shape *shape, uint32_t n_tokens);
 /* Tokens that a sequence can hold when it has these blocks to itself, at most context_max. */

@@ -107,12 +107,13 @@ static enum status check_fits(const struct lane *lane, const struct request *r, 
                        r->n_ids, context);
     uint64_t whole = (uint64_t)r->n_ids + r->max_tokens;
     uint32_t tokens = whole < context ? (uint32_t)whole : context;
-    if (tokens > lane->tokens_max)
+    uint32_t tokens_max = atomic_load(&lane->tokens_max);
+    if (tokens > tokens_max)
         return why_set(ret_why, STATUS_CACHE_TOO_SMALL, "max_tokens",
                        "prompt and max_tokens need %u tokens of K/V and the whole page pool holds "
                        "%u: ask for less or raise "
                        "cache.bytes",
-                       tokens, lane->tokens_max);
+                       tokens, tokens_max);
     return OK;
 }
 

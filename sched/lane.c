@@ -60,6 +60,29 @@ struct lane_collector *lane_evidence_collector(const struct lane *lane)
     return lane->collector;
 }
 
+/* ---- its quota ---- */
+
+uint32_t lane_blocks(const struct lane *lane)
+{
+    return atomic_load(&lane->blocks);
+}
+
+void lane_set_quota(struct lane *lane, uint32_t blocks)
+{
+    struct cache *cache = lane->parts.cache;
+    cache_set_quota(cache, blocks);
+    atomic_store(&lane->blocks, blocks < lane->pool_blocks ? blocks : lane->pool_blocks);
+    atomic_store(&lane->tokens_max, cache_tokens_max(cache));
+}
+
+void lane_lift_quota(struct lane *lane)
+{
+    if (lane_blocks(lane) == lane->pool_blocks)
+        return;
+    atomic_store(&lane->is_lift_wanted, true);
+    doorbell_ring(&lane->engine->bell);
+}
+
 /* ---- its life ---- */
 
 void lane_want(struct lane *lane, enum lane_life life)

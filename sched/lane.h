@@ -80,6 +80,18 @@ const struct cache *lane_cache(const struct lane *lane);
 /* What watches it (lane_collector.h); there as long as the lane. */
 struct lane_collector *lane_evidence_collector(const struct lane *lane);
 
+/* ---- its quota ----
+ *
+ * Candidate and control hold equally many pages while they are judged, whatever their pools are. */
+
+/* The most blocks that a group may hold now: all of its pool without a quota. Any thread. */
+uint32_t lane_blocks(const struct lane *lane);
+/* Between lane_load and engine_add: it holds no more than so many blocks (at least 1; UINT32_MAX: all) in groups without a window, and
+ * in the others what goes with them, used and cached ones together. */
+void lane_set_quota(struct lane *lane, uint32_t blocks);
+/* Its whole pool is its own again, within one step. Any thread; without a quota nothing happens. */
+void lane_lift_quota(struct lane *lane);
+
 /* ---- its life ---- */
 
 /* A state that is behind what was wanted already changes nothing. */

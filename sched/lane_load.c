@@ -114,7 +114,9 @@ static void settle(struct lane *lane, const struct lane_terms *terms)
         most = blocks > most ? blocks : most;
     }
     lane->pool_tokens = (uint64_t)most * CACHE_PAGE_TOKENS;
-    lane->tokens_max = cache_tokens_max(cache);
+    lane->pool_blocks = most;
+    atomic_store(&lane->blocks, most);
+    atomic_store(&lane->tokens_max, cache_tokens_max(cache));
 }
 
 /* The lane's own kernels are what its plan receipt is made from; its pass's are those that run. */

@@ -22,7 +22,7 @@ struct lane {
     /* settled */
     struct engine *engine;
     char id[SHA256_HEX];
-    uint32_t tokens_max;  /* of one sequence alone in the pool */
+    uint32_t pool_blocks; /* of the group that has most */
     uint64_t pool_tokens; /* of all sequences */
     uint32_t n_groups;
     struct cache_memory pool[CACHE_GROUPS_MAX];
@@ -44,7 +44,9 @@ struct lane {
     /* where the threads meet */
     pthread_mutex_t pool_lock; /* held to measure the pool, and to give it back */
     atomic_int wanted, reached;
-    atomic_bool is_purge_wanted;
+    atomic_bool is_purge_wanted, is_lift_wanted;
+    _Atomic uint32_t blocks;     /* of them it may hold; pool_blocks without a quota */
+    _Atomic uint32_t tokens_max; /* of one sequence alone in those */
     atomic_bool is_let_go; /* the engine thread has done with it; the reclaimer may begin */
     _Atomic uint64_t n_submitted, tokens_submitted; /* ever accepted, and their prompts */
     _Atomic uint64_t n_ended;

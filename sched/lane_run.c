@@ -125,6 +125,8 @@ bool lane_advance(struct lane *lane)
     enum lane_life wanted = lane_wanted(lane), before = lane_reached(lane);
     if (before < LANE_FENCED && atomic_exchange(&lane->is_purge_wanted, false))
         cache_purge(lane->parts.cache);
+    if (before < LANE_FENCED && atomic_exchange(&lane->is_lift_wanted, false))
+        lane_set_quota(lane, UINT32_MAX);
     if (wanted == LANE_OPEN || !lane->has_joined)
         return false;
     if (before < LANE_ABORTING)

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "cache/cache_shape.h"
 #include "sched/evaluate/evaluation_cells.h"
 #include "sched/lane.h"
 
@@ -22,6 +23,7 @@ struct release_lane {
     bool is_leaving; /* not handed out any more */
     uint32_t uses;   /* choices that have not ended */
     uint64_t cache_bytes;
+    struct cache_shape shape; /* of its cache */
     bool has_cells; /* it serves only inside cells; false: everywhere */
     struct evaluation_cells cells;
 };

@@ -127,7 +127,7 @@ static enum status check_loaded(struct releases *r, const char *id, struct why *
 {
     struct release_lane entry;
     if (release_lanes_find_id(&r->lanes, id, &entry) && lane_wanted(entry.lane) == LANE_OPEN)
-        return OK;
+        return releases_quota_check(r, &entry, ret_why);
     return why_set(ret_why, STATUS_ILLEGAL_MOVE, "candidate",
                    "generation %.16s is not loaded: publish it again", id);
 }

@@ -30,6 +30,7 @@ static void add_lane(struct releases *r, const char *id, struct record *json)
     record_set_number(&lane, "in_flight", lane_in_flight(entry.lane));
     record_set_flag(&lane, "is_open", lane_wanted(entry.lane) == LANE_OPEN);
     record_set_number(&lane, "pool_tokens", (int64_t)lane_pool_tokens(entry.lane));
+    record_set_number(&lane, "quota_tokens", (int64_t)lane_blocks(entry.lane) * CACHE_PAGE_TOKENS);
     record_set_number(&lane, "requests_admitted", (int64_t)stats.requests_admitted);
     record_set_number(&lane, "weights_bytes", (int64_t)lane_model(entry.lane)->weights->bytes);
     record_set_number(&lane, "weights_holders", weights_holders(lane_model(entry.lane)->weights));

@@ -61,7 +61,12 @@ static enum status put_lane(struct releases *r, const struct release_load *load,
     struct release_lane entry = {.lane = *lane, .is_control = load->is_control};
     snprintf(entry.id, sizeof entry.id, "%s", load->id);
     snprintf(entry.space, sizeof entry.space, "%s", load->space);
-    entry.cache_bytes = cache_shape(lane_cache(*lane))->pool_bytes;
+    entry.shape = *cache_shape(lane_cache(*lane));
+    entry.cache_bytes = entry.shape.pool_bytes;
+    if (load->is_judged)
+        TRY(releases_quota_candidate(r, *lane, ret_why));
+    else if (load->quota_blocks > 0)
+        lane_set_quota(*lane, load->quota_blocks);
     TRY(engine_add(r->terms.engine, *lane, ret_why));
     *lane = NULL;
     leave_space(r, load->space); /* a pool that was given back: the new one has its place */
@@ -244,6 +249,7 @@ static enum status load_view(struct releases *r, const struct change_terms *term
     struct release_load load = {.id = v->id,
                                 .space = v->space,
                                 .file = file,
+                                .is_judged = v->state <= GENERATION_CANARY,
                                 .cache_bytes = r->terms.cache_bytes,
                                 .ret_receipts = receipts,
                                 .who = terms->who};
@@ -286,31 +292,20 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
     return s;
 }
 
-/* Stable's weights under the rollout's own namespace, with as much cache as the candidate has. */
-static enum status load_control(struct releases *r, const char *id, const char *space,
-                                uint64_t cache_bytes, struct why *ret_why)
+enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,
+                                 const char *space, struct why *ret_why)
 {
     struct release_view v;
     char path[RELEASES_PATH_ROOM];
-    struct release_load load = {
-        .id = id, .space = space, .file = path, .is_control = true, .cache_bytes = cache_bytes};
-    TRY(releases_view(r, id, &v, ret_why));
+    struct release_load load = {.id = baseline, .space = space, .file = path, .is_control = true};
+    TRY(releases_view(r, baseline, &v, ret_why));
     if (r->model[0] != '\0' && releases_find_file(r, v.checkpoint, path, NULL) != OK)
         snprintf(path, sizeof path, "%s", r->stable_file);
     else
         TRY(releases_find_file(r, v.checkpoint, path, ret_why));
     TRY(find_kv_type(r, &v, path, &load.kv_type, ret_why));
+    TRY(releases_quota_control(r, candidate, baseline, &load, ret_why));
     return releases_load(r, &load, ret_why);
-}
-
-enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,
-                                 const char *space, struct why *ret_why)
-{
-    struct release_lane entry;
-    uint64_t bytes = r->terms.control_bytes;
-    if (bytes == 0 && release_lanes_find_id(&r->lanes, candidate, &entry))
-        bytes = entry.cache_bytes;
-    return load_control(r, baseline, space, bytes, ret_why);
 }
 
 /* ---- what the route needs ---- */
@@ -464,6 +459,7 @@ enum status releases_reconcile(struct releases *r, bool is_start, struct why *re
     enum status s = releases_do(r, find_views, views, ret_why);
     if (s == OK && !is_start) {
         releases_copy_route(r, &p);
+        releases_quota_lift(r, &p);
         let_go(r, &p, views);
     }
     mem_free(views);

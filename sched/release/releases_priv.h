@@ -172,7 +172,9 @@ enum status releases_reconcile(struct releases *r, bool is_start, struct why *re
 struct release_load {
     const char *id, *space, *file, *kv_type;
     bool is_control;
+    bool is_judged; /* a candidate: it may hold no more pages than a control arm beside it */
     uint64_t cache_bytes;
+    uint32_t quota_blocks; /* of pages; 0: none, or is_judged's */
     struct record *ret_receipts; /* [AGREEMENT_RECEIPTS], made before the engine has it; NULL: none */
     const char *who;
 };
@@ -182,7 +184,7 @@ enum status releases_load(struct releases *r, const struct release_load *load,
  * it is kept. */
 enum status releases_bring_up(struct releases *r, const struct change_terms *terms, const char *id,
                               const char *file, struct why *ret_why) MUST_USE;
-/* The baseline's weights under a namespace, with as much cache as the candidate has. */
+/* The baseline's weights under a namespace, with as many pages as the candidate may hold. */
 enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,
                                  const char *space, struct why *ret_why) MUST_USE;
 enum status releases_view(struct releases *r, const char *id, struct release_view *ret_view,
@@ -191,6 +193,22 @@ void releases_read_view(const char *id, const struct record *row, struct release
 enum status releases_move(struct releases *r, const struct change_terms *terms, const char *id,
                           enum generation_state to, const char *reason,
                           struct why *ret_why) MUST_USE;
+
+/* ---- releases_quota.c: candidate and control hold equally many pages ---- */
+
+/* Before the engine has a candidate's lane: it gets no more pages than a control arm beside stable can have. BAD_OPTION if
+ * release.control_bytes hold none. */
+enum status releases_quota_candidate(struct releases *r, struct lane *lane,
+                                     struct why *ret_why) MUST_USE;
+/* Fills in the cache bytes and pages of a control lane beside the candidate. The loader. */
+enum status releases_quota_control(struct releases *r, const char *candidate, const char *baseline,
+                                   struct release_load *load, struct why *ret_why) MUST_USE;
+/* A rollout of this candidate would have equal arms; BAD_OPTION with the figures: stable has changed since it was
+ * loaded. */
+enum status releases_quota_check(struct releases *r, const struct release_lane *candidate,
+                                 struct why *ret_why) MUST_USE;
+/* What is stable now has its whole pool. */
+void releases_quota_lift(struct releases *r, const struct projection *p);
 
 /* ---- releases_rescue.c ---- */
 

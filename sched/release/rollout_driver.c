@@ -75,6 +75,8 @@ bool rollout_driver_quality(struct rollout_driver *driver, const struct quality_
 {
     bool fits = true;
     pthread_mutex_lock(&driver->lock);
+    if (driver->is_gathering)
+        driver->evidence.n_slices = 0; /* runs that were well before do not hide a drop */
     for (uint32_t i = 0; driver->is_gathering && i < n_slices; i++)
         fits = gate_evidence_add_quality(&driver->evidence, &slices[i]) && fits;
     if (driver->is_gathering)

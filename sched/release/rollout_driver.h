@@ -41,7 +41,8 @@ void rollout_driver_free(struct rollout_driver **driver);
 
 /* A request ended, other than by its client's wish. Ignored while no candidate has traffic. */
 void rollout_driver_outcome(struct rollout_driver *driver, const struct request_outcome *outcome);
-/* One whole run of the canary over the evaluation set is over: its sums are added to the step's. False: too many slices. */
+/* One whole run of the canary over the evaluation set is over: its sums are the step's, in place of those of the run before.
+ * False: too many slices. */
 bool rollout_driver_quality(struct rollout_driver *driver, const struct quality_slice *slices,
                             uint32_t n_slices) MUST_USE;
 /* The step's evidence now, as the last tick left what lanes measured. 68 KiB. */

@@ -501,6 +501,21 @@ const struct cache *lane_cache(const struct lane *lane)
     return lane->cache;
 }
 
+uint32_t lane_blocks(const struct lane *lane)
+{
+    return cache_blocks_total(lane->cache, 0);
+}
+
+void lane_set_quota(struct lane *lane, uint32_t blocks)
+{
+    (void)lane, (void)blocks;
+}
+
+void lane_lift_quota(struct lane *lane)
+{
+    (void)lane;
+}
+
 void lane_purge(struct lane *lane)
 {
     (void)lane;

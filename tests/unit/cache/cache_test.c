@@ -103,6 +103,34 @@ START_TEST(purge_forgets_what_nobody_holds)
 }
 END_TEST
 
+START_TEST(a_quota_is_for_used_and_cached_blocks_together)
+{
+    uint32_t ids[2][200];
+    cache_fixture_ids(ids[0], 200, 1);
+    cache_fixture_ids(ids[1], 200, 1000);
+    struct cache *cache = cache_fixture_new(10, 3, 600);
+    cache_set_quota(cache, 5);
+    ck_assert_uint_eq(cache_blocks_total(cache, 0), 10);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 5);
+    ck_assert_uint_eq(cache_tokens_max(cache), 5 * CACHE_PAGE_TOKENS);
+    struct sequence *first = cache_fixture_run(cache, ids[0], 200);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 1);
+    ck_assert_ptr_null(cache_check(cache));
+    sequence_close(&first, true);
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 5);
+    struct sequence *second = cache_fixture_run(cache, ids[1], 200); /* free pages are there, and not its to take */
+    ck_assert_uint_gt(cache_books(cache).evicted_blocks, 0);
+    ck_assert_uint_le(cache_books(cache).blocks_used + cache_books(cache).blocks_cached, 5);
+    ck_assert_ptr_null(cache_check(cache));
+    cache_set_quota(cache, UINT32_MAX); /* more may come while sequences are open */
+    ck_assert_uint_eq(cache_blocks_available(cache, 0), 6);
+    ck_assert_uint_eq(cache_tokens_max(cache), 600);
+    ck_assert_ptr_null(cache_check(cache));
+    sequence_close(&second, true);
+    cache_free(&cache);
+}
+END_TEST
+
 START_TEST(an_open_sequence_cannot_be_freed)
 {
     uint32_t id = 3;
@@ -143,6 +171,7 @@ int main(void)
     tcase_add_loop_test(tcase, sizes_that_are_refused, 0, (int)ARRAY_LEN(refusals));
     tcase_add_test(tcase, every_allocation_fails_once);
     tcase_add_test(tcase, purge_forgets_what_nobody_holds);
+    tcase_add_test(tcase, a_quota_is_for_used_and_cached_blocks_together);
     tcase_add_test_raise_signal(tcase, an_open_sequence_cannot_be_freed, SIGABRT);
 #if defined(__SANITIZE_ADDRESS__)
     tcase_add_exit_test(tcase, a_free_page_must_not_be_written, 1);

@@ -377,6 +377,36 @@ START_TEST(what_does_not_fit_is_refused_with_the_figures)
 }
 END_TEST
 
+START_TEST(a_quota_holds_until_it_is_lifted)
+{
+    struct lane_rig rig;
+    struct lane_terms terms = lane_rig_terms();
+    struct lane *lane;
+    struct why why = {0};
+    start(&rig);
+    terms.namespace_id[0] = 1;
+    ck_assert_int_eq(lane_load(gguf[0], &terms, rig.engine, &lane, &why), OK);
+    uint32_t all = lane_blocks(lane);
+    ck_assert_uint_eq(all, lane_pool_tokens(lane) / CACHE_PAGE_TOKENS);
+    lane_set_quota(lane, 4);
+    ck_assert_uint_eq(lane_blocks(lane), 4);
+    ck_assert_int_eq(engine_add(rig.engine, lane, &why), OK);
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(0, 250, 10, NULL)),
+                     STATUS_CACHE_TOO_SMALL);
+    for (uint32_t i = 0; i < 6; i++) /* together more than the quota: they take turns */
+        ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(i, 150, 10, NULL)), OK);
+    ck_assert_uint_eq(lane_rig_collect(&rig, 6), 60);
+    struct engine_stats stats = stats_of(lane);
+    ck_assert_uint_le(stats.blocks - stats.blocks_free, 4);
+    lane_lift_quota(lane);
+    while (lane_blocks(lane) != all)
+        sched_yield();
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(0, 250, 10, NULL)), OK);
+    ck_assert_uint_eq(lane_rig_collect(&rig, 1), 10);
+    lane_rig_release(&rig);
+}
+END_TEST
+
 START_TEST(there_are_eight_lanes_at_most)
 {
     struct lane_rig rig;
@@ -478,6 +508,7 @@ int main(void)
     tcase_add_test(tc, the_sum_never_falls);
     tcase_add_test(tc, a_lanes_clock_stands_still_while_others_step);
     tcase_add_test(tc, what_does_not_fit_is_refused_with_the_figures);
+    tcase_add_test(tc, a_quota_holds_until_it_is_lifted);
     tcase_add_test(tc, there_are_eight_lanes_at_most);
     tcase_add_test(tc, each_state_is_told);
     tcase_add_test(tc, every_allocation_of_a_load_may_fail);

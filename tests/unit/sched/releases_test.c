@@ -43,6 +43,8 @@ static enum status encode(void *user, struct slice text, bool is_prompt, uint32_
     return *ret_ids != NULL ? OK : STATUS_NO_MEMORY;
 }
 
+static uint64_t control_bytes;
+
 static enum status start(const char *state, const char *model)
 {
     const struct releases_options options = {
@@ -63,6 +65,7 @@ static enum status start(const char *state, const char *model)
                                          .prefill_chunk = 64,
                                          .n_threads = 1,
                                          .cache_bytes = 4 << 20,
+                                         .control_bytes = control_bytes,
                                          .cache_type = "f16",
                                          .name = "first"};
     return s == OK ? releases_start(releases, &terms, &why) : s;
@@ -91,13 +94,15 @@ static void on_done(void *user, struct admin_call *call)
 }
 
 /* Asks and waits. */
-static void ask(struct admin_call *call, enum admin_op op, const char *body, const char *key)
+static void ask_about(struct admin_call *call, enum admin_op op, const char *subject,
+                      const char *body, const char *key)
 {
     bool is_done = false;
     char text[TEMP_PATH_ROOM + 128];
     snprintf(text, sizeof text, "%s", body);
     *call = (struct admin_call){
         .op = op, .who = "tester", .epoch_expected = EPOCH_ANY, .on_done = on_done, .user = &is_done};
+    snprintf(call->subject, sizeof call->subject, "%s", subject);
     snprintf(call->idempotency_key, sizeof call->idempotency_key, "%s", key);
     ck_assert_int_eq(record_read_loose(text, strlen(text), &call->body, &why), OK);
     ck_assert_int_eq(record_hash(&call->body, call->payload_hash), OK);
@@ -107,6 +112,11 @@ static void ask(struct admin_call *call, enum admin_op op, const char *body, con
         sched_yield();
     }
     record_release(&call->body);
+}
+
+static void ask(struct admin_call *call, enum admin_op op, const char *body, const char *key)
+{
+    ask_about(call, op, "", body, key);
 }
 
 static void publish(struct admin_call *call, const char *name, const char *key)
@@ -194,6 +204,61 @@ START_TEST(a_candidate_is_loaded_beside_the_stable_one)
 }
 END_TEST
 
+static int64_t number_of(const char *json, const char *key)
+{
+    char member[64];
+    snprintf(member, sizeof member, "\"%s\":", key);
+    const char *at = strstr(json, member);
+    ck_assert_msg(at != NULL, "no %s in %s", key, json);
+    return strtoll(at + strlen(member), NULL, 10);
+}
+
+/* The control lane of the evaluation, once it is there. */
+static uint64_t control_cache_bytes(void)
+{
+    static struct releases_figures figures;
+    uint64_t bytes = 0;
+    releases_figures(releases, &figures);
+    for (uint32_t i = 0; i < figures.n_generations; i++)
+        bytes += figures.generations[i].is_control ? figures.generations[i].cache_bytes : 0;
+    return bytes;
+}
+
+static const struct {
+    const char *type; /* the candidate's K/V */
+    uint64_t control_bytes;
+    int64_t candidate_per_mille; /* of its own pool */
+    uint64_t control_most;
+} quotas[] = {
+    {"f16", 0, 1000, 4 << 20},       /* equal as they are */
+    {"f16", 1 << 20, 250, 1 << 20},  /* the candidate is held to control's */
+    {"f16", 16 << 20, 1000, 4 << 20}, /* control is held to the candidate's */
+    {"f32", 0, 1000, 2 << 20},       /* pages of twice the bytes: half as many */
+};
+
+START_TEST(candidate_and_control_hold_equally_many_pages)
+{
+    struct admin_call call;
+    char body[TEMP_PATH_ROOM + 128];
+    control_bytes = quotas[_i].control_bytes;
+    ck_assert_int_eq(start(NULL, path_of("one.gguf")), OK);
+    snprintf(body, sizeof body, "{\"path\": \"%s\", \"name\": \"x\", \"cache_type\": \"%s\"}",
+             path_of("two.gguf"), quotas[_i].type);
+    ask(&call, ADMIN_GENERATION_PUBLISH, body, "a");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    int64_t pool = number_of(call.text, "pool_tokens"), quota = number_of(call.text, "quota_tokens");
+    mem_free(call.text);
+    ck_assert_int_le(quota, pool * quotas[_i].candidate_per_mille / 1000);
+    ck_assert_int_ge(quota + 64, pool * quotas[_i].candidate_per_mille / 1000);
+    ask_about(&call, ADMIN_GENERATION_EVALUATE, "x", "{}", "b");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    mem_free(call.text);
+    uint64_t control = control_cache_bytes();
+    ck_assert_uint_le(control, quotas[_i].control_most);
+    ck_assert_uint_ge(control, quotas[_i].control_most * 9 / 10);
+}
+END_TEST
+
 START_TEST(what_is_refused_changes_nothing)
 {
     struct admin_call call;
@@ -230,6 +295,7 @@ int main(void)
     tcase_add_test(tcase, another_model_is_not_the_stable_one);
     tcase_add_test(tcase, an_empty_folder_needs_a_model);
     tcase_add_loop_test(tcase, a_candidate_is_loaded_beside_the_stable_one, 0, 2);
+    tcase_add_loop_test(tcase, candidate_and_control_hold_equally_many_pages, 0, ARRAY_LEN(quotas));
     tcase_add_test(tcase, what_is_refused_changes_nothing);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -154,12 +154,41 @@ static void serve(void)
     measure(&lanes[1]);
 }
 
+static struct quality_slice quality_of(const char *name)
+{
+    static struct gate_evidence evidence;
+    rollout_driver_copy(driver, &evidence);
+    for (uint32_t i = 0; i < evidence.n_slices; i++)
+        if (strcmp(evidence.slices[i].name, name) == 0)
+            return evidence.slices[i];
+    return (struct quality_slice){0};
+}
+
 static uint64_t canary_requests(void)
 {
     static struct gate_evidence evidence;
     rollout_driver_copy(driver, &evidence);
     return evidence.canary.n_requests;
 }
+
+START_TEST(a_late_drop_in_quality_is_not_diluted)
+{
+    struct quality_slice slices[] = {
+        {.name = "code", .n_tokens = 100, .candidate_unats = 200000000, .baseline_unats = 200000000},
+        {.name = "text", .n_tokens = 100, .candidate_unats = 100000000, .baseline_unats = 100000000}};
+    start(true);
+    ck_assert(!tick());
+    for (int run = 0; run < 50; run++)
+        ck_assert(rollout_driver_quality(driver, slices, 2));
+    ck_assert_uint_eq(quality_of("code").n_tokens, 100);
+    ck_assert(!tick()); /* too few requests, nothing else */
+    slices[0].candidate_unats = 220000000; /* 10 % worse: over 51 runs 0.2 % */
+    ck_assert(rollout_driver_quality(driver, slices, 2));
+    ck_assert_uint_eq(quality_of("code").candidate_unats, 220000000);
+    ck_assert(tick());
+    stands(ROLLOUT_ROLLING_BACK, 0);
+}
+END_TEST
 
 START_TEST(an_equal_candidate_is_promoted_step_by_step)
 {
@@ -401,6 +430,7 @@ int main(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_test(tcase, an_equal_candidate_is_promoted_step_by_step);
+    tcase_add_test(tcase, a_late_drop_in_quality_is_not_diluted);
     tcase_add_test(tcase, a_breach_bars_before_it_is_durable);
     tcase_add_test(tcase, what_cannot_be_written_stays_barred);
     tcase_add_test(tcase, commands_are_events);
