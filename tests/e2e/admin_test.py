@@ -24,7 +24,7 @@ from daemon import Daemon, required, run_cases, seconds, wait_until  # noqa: E40
 
 MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
 ROW = re.compile(r'^ADMIN\((\w+), "(\w+)", "([^"]+)", (\w+), (\w+),', re.M)
-with open(os.path.join(HERE, "..", "..", "sched", "admin_call.def"), encoding="utf-8") as table:
+with open(os.path.join(HERE, "..", "..", "sched", "release", "admin_call.def"), encoding="utf-8") as table:
     ROUTES = ROW.findall(table.read())
 KEYS = {"view": "the-key-of-the-viewer", "operate": "the-key-of-the-operator", "approve": "the-key-of-the-approver"}
 
