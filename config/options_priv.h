@@ -21,7 +21,7 @@ struct option {
     size_t offset; /* of the member in struct options */
 };
 
-enum { OPTION_NAME_MAX = 96, OPTION_TEXT_MAX = 256 };
+enum { OPTION_NAME_MAX = 96, OPTION_TEXT_MAX = 1024 };
 
 extern const struct option option_rows[];
 extern const size_t option_count;

@@ -12,7 +12,7 @@
 #include "config/options_priv.h"
 #include "tests/support/suite_run.h"
 
-enum { TEXT = 512, READERS = 4, ROWS_MAX = 128 };
+enum { TEXT = 2 * OPTION_TEXT_MAX, READERS = 4, ROWS_MAX = 128 };
 
 /* Sets the row to value by one of the readers: the file, the environment, the long flag, the
  * short one with "=". */
