@@ -286,6 +286,14 @@ enum status evaluator_canary_start(struct evaluator *evaluator, struct evaluatio
     return s;
 }
 
+void evaluator_canary_hurry(struct evaluator *evaluator)
+{
+    lock(evaluator);
+    quality_canary_hurry(&evaluator->canary);
+    unlock(evaluator);
+    flights_ring(evaluator->flights);
+}
+
 void evaluator_canary_stop(struct evaluator *evaluator)
 {
     lock(evaluator);

@@ -81,17 +81,21 @@ struct evaluator_end {
 /* True once a run; the evaluator is idle then. */
 bool evaluator_take_end(struct evaluator *evaluator, struct evaluator_end *ret_end);
 
-/* The quality canary: the set of plan is scored on the candidate again every period_ms, a prompt at a
+/* The quality canary: the set of plan is scored on the candidate again and again, a prompt at a
  * time, against the sums that its evaluation found for the baseline. Takes the plan likewise. */
 struct evaluator_canary {
     struct lane *candidate;
-    uint32_t period_ms;
+    /* Of all time, how much its prompts may take, in millionths (at least 1); it rests accordingly. The first
+     * run, and one that is hurried, do not rest. */
+    uint32_t share_ppm;
     uint32_t n_slices;
     struct quality_slice baseline[QUALITY_SLICES_MAX]; /* of the evaluation's receipt */
 };
 enum status evaluator_canary_start(struct evaluator *evaluator, struct evaluation_plan **plan,
                                    const struct evaluator_canary *canary,
                                    struct why *ret_why) MUST_USE;
+/* Somebody waits for a result: the run goes to its end without a rest. */
+void evaluator_canary_hurry(struct evaluator *evaluator);
 /* Waits until none of its requests is in the engine. */
 void evaluator_canary_stop(struct evaluator *evaluator);
 /* The last whole run over the set, as evidence has it; false if there was none yet. n_runs counts. Any

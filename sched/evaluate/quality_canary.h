@@ -12,8 +12,9 @@ struct quality_canary {
     bool is_ending;
     struct flight flight;
     bool is_flying;
-    uint32_t item; /* in the air, or the next */
-    uint64_t due_ns;
+    bool is_hurried; /* no rest before the end of this run */
+    uint32_t item;   /* in the air, or the next */
+    uint64_t sent_ns, due_ns;
     struct quality_slice slices[QUALITY_SLICES_MAX]; /* of the run that goes on */
 };
 
@@ -23,6 +24,8 @@ enum status quality_canary_begin(struct quality_canary *canary, struct evaluatio
                                  struct why *ret_why) MUST_USE;
 /* Collects, sends, ends. True if a run over the set was completed: slices hold it until the next turn. */
 bool quality_canary_turn(struct quality_canary *canary, struct flights *flights, uint64_t now_ns);
+/* The run that goes on, or the next, is made without a rest. */
+void quality_canary_hurry(struct quality_canary *canary);
 /* It has no request in the air any more, and plan is NULL, once turns after this have ended it. */
 void quality_canary_end(struct quality_canary *canary);
 

@@ -15,7 +15,7 @@
 #include "sched/lane_collector.h"
 #include "sched/release/releases_cells.h"
 
-enum { CANARY_PERIOD_MS = 10000 };
+enum { CANARY_SHARE_PPM = 5000 }; /* half a percent of the time, once a step has its first result */
 
 static void bytes_of(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
 {
@@ -185,8 +185,7 @@ static enum status keep_text(struct releases *r, struct registry *registry, void
     struct record receipt;
     (void)r;
     TRY(record_read(k->text, strlen(k->text), &receipt, ret_why));
-    enum status s =
-        release_receipt(registry, k->terms, k->id, k->kind, &receipt, hash, ret_why);
+    enum status s = release_receipt(registry, k->terms, k->id, k->kind, &receipt, hash, ret_why);
     record_release(&receipt);
     return s;
 }
@@ -220,9 +219,9 @@ static enum status begin(struct releases *r, struct release_work *work, struct s
     if (!is_evaluated)
         status = releases_do(r, keep_text, (void *)(uintptr_t)&keeping, why);
     if (status == OK && !call->is_dry_run)
-        status = is_evaluated ? evaluator_warm(r->evaluator, &plan, s->lane.lane, s->baseline.lane, why)
-                              : evaluator_start(r->evaluator, &plan, s->lane.lane,
-                                                s->baseline.lane, why);
+        status = is_evaluated
+                     ? evaluator_warm(r->evaluator, &plan, s->lane.lane, s->baseline.lane, why)
+                     : evaluator_start(r->evaluator, &plan, s->lane.lane, s->baseline.lane, why);
     evaluation_plan_free(&plan);
     return status;
 }
@@ -255,11 +254,11 @@ void releases_evaluate(struct releases *r, struct release_work *work)
 
 /* ---- ending ---- */
 
-static enum status keep_end(struct releases *r, const struct evaluator_end *end, struct why *ret_why)
+static enum status keep_end(struct releases *r, const struct evaluator_end *end,
+                            struct why *ret_why)
 {
-    const struct change_terms terms = {.who = r->evaluation_who,
-                                       .at_us = releases_now_us(),
-                                       .epoch_expected = EPOCH_ANY};
+    const struct change_terms terms = {
+        .who = r->evaluation_who, .at_us = releases_now_us(), .epoch_expected = EPOCH_ANY};
     struct keeping keeping = {&terms, r->evaluated, end->is_warming ? "warming" : "evaluation",
                               end->receipt};
     TRY(releases_do(r, keep_text, &keeping, ret_why));
@@ -328,7 +327,7 @@ static enum status start_canary(struct releases *r, const struct projection *p,
         status = make_plan(r, s, "{}", &plan, ret_why);
     if (status == OK) {
         canary->candidate = s->lane.lane;
-        canary->period_ms = CANARY_PERIOD_MS;
+        canary->share_ppm = CANARY_SHARE_PPM;
         canary->n_slices = result->evidence.n_slices;
         memcpy(canary->baseline, result->evidence.slices, sizeof canary->baseline);
         status = evaluator_canary_start(r->evaluator, &plan, canary, ret_why);
@@ -368,6 +367,8 @@ static void take_quality(struct releases *r)
             releases_say(r, true, "canary", "too many slices");
     }
     mem_free(quality);
+    if (r->canary[0] != '\0' && rollout_driver_lacks_quality(r->driver))
+        evaluator_canary_hurry(r->evaluator);
 }
 
 void releases_evaluate_turn(struct releases *r)

@@ -8,7 +8,7 @@
  *         that a candidate on its way back is barred before the first write.
  * ALWAYS  (1) Evidence belongs to one step of one rollout: another step begins with none.        adopt
  *         (2) A rollback's candidate is barred before its intent is durable.                      decide
- * THREAD  registry: tick, start, command, status; any: outcome, quality, copy
+ * THREAD  registry: tick, start, command, status; any: outcome, quality, lacks_quality, copy
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/rollout_driver.h"
@@ -83,6 +83,14 @@ bool rollout_driver_quality(struct rollout_driver *driver, const struct quality_
         driver->evidence.has_quality = fits && driver->evidence.n_slices > 0;
     pthread_mutex_unlock(&driver->lock);
     return fits;
+}
+
+bool rollout_driver_lacks_quality(struct rollout_driver *driver)
+{
+    pthread_mutex_lock(&driver->lock);
+    bool is_lacking = driver->is_gathering && !driver->evidence.has_quality;
+    pthread_mutex_unlock(&driver->lock);
+    return is_lacking;
 }
 
 void rollout_driver_copy(struct rollout_driver *driver, struct gate_evidence *ret_evidence)

@@ -45,6 +45,8 @@ void rollout_driver_outcome(struct rollout_driver *driver, const struct request_
  * False: too many slices. */
 bool rollout_driver_quality(struct rollout_driver *driver, const struct quality_slice *slices,
                             uint32_t n_slices) MUST_USE;
+/* The step that goes on has no run of the canary yet. */
+bool rollout_driver_lacks_quality(struct rollout_driver *driver);
 /* The step's evidence now, as the last tick left what lanes measured. 68 KiB. */
 void rollout_driver_copy(struct rollout_driver *driver, struct gate_evidence *ret_evidence);
 

@@ -413,6 +413,16 @@ START_TEST(one_namespace_for_both_is_refused)
 }
 END_TEST
 
+/* Waits for so many runs of the canary. */
+static void await_runs(uint64_t n, struct evaluator_quality *quality)
+{
+    uint64_t until = clock_now_ns() + DEADLINE_NS;
+    while (!evaluator_quality(evaluator, quality) || quality->n_runs < n) {
+        ck_assert_msg(clock_now_ns() < until, "the canary gives nothing");
+        nap();
+    }
+}
+
 START_TEST(the_canary_finds_what_the_evaluation_found)
 {
     struct evaluator_end end;
@@ -422,21 +432,45 @@ START_TEST(the_canary_finds_what_the_evaluation_found)
     start();
     wait_end(&end);
     struct evaluation_result *result = derive(&end);
-    struct evaluator_canary canary = {.candidate = candidate, .period_ms = 1};
+    struct evaluator_canary canary = {.candidate = candidate, .share_ppm = 1000000};
     canary.n_slices = result->evidence.n_slices;
     memcpy(canary.baseline, result->evidence.slices, sizeof canary.baseline);
     struct evaluation_plan *plan = plan_of();
     ck_assert_msg(evaluator_canary_start(evaluator, &plan, &canary, &why) == OK, "%s", why.text);
-    uint64_t until = clock_now_ns() + DEADLINE_NS;
-    while (!evaluator_quality(evaluator, &quality) || quality.n_runs < 2) {
-        ck_assert_msg(clock_now_ns() < until, "the canary gives nothing");
-        nap();
-    }
+    await_runs(2, &quality);
     evaluator_canary_stop(evaluator);
     ck_assert_uint_eq(lane_in_flight(candidate), 0);
     ck_assert_uint_eq(quality.n_slices, result->evidence.n_slices);
     ck_assert_mem_eq(quality.slices, result->evidence.slices,
                      quality.n_slices * sizeof *quality.slices);
+    mem_free(end.receipt);
+    mem_free(result);
+}
+END_TEST
+
+/* A millionth of the time: after the first run the next prompt is far away, unless somebody waits for it. */
+START_TEST(the_canary_rests_unless_it_is_hurried)
+{
+    struct evaluator_end end;
+    struct evaluator_quality quality;
+    candidate = load(change_one_number, 2, &fast_kernels);
+    terms.repetitions_max = 1;
+    start();
+    wait_end(&end);
+    struct evaluation_result *result = derive(&end);
+    struct evaluator_canary canary = {.candidate = candidate, .share_ppm = 1};
+    canary.n_slices = result->evidence.n_slices;
+    memcpy(canary.baseline, result->evidence.slices, sizeof canary.baseline);
+    struct evaluation_plan *plan = plan_of();
+    ck_assert_msg(evaluator_canary_start(evaluator, &plan, &canary, &why) == OK, "%s", why.text);
+    await_runs(1, &quality);
+    for (int i = 0; i < 20; i++)
+        nap();
+    ck_assert(evaluator_quality(evaluator, &quality));
+    ck_assert_uint_eq(quality.n_runs, 1);
+    evaluator_canary_hurry(evaluator);
+    await_runs(2, &quality);
+    evaluator_canary_stop(evaluator);
     mem_free(end.receipt);
     mem_free(result);
 }
@@ -490,6 +524,7 @@ int main(void)
     tcase_add_test(tc, warming_fills_the_candidates_own_namespace);
     tcase_add_test(tc, one_namespace_for_both_is_refused);
     tcase_add_test(tc, the_canary_finds_what_the_evaluation_found);
+    tcase_add_test(tc, the_canary_rests_unless_it_is_hurried);
     tcase_add_loop_test(tc, an_evaluator_may_go_at_any_moment, 0, 4);
     tcase_add_loop_test(tc, memory_that_cannot_be_had_ends_the_run, 0, 7);
     suite_add_tcase(suite, tc);
