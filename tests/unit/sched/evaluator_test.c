@@ -423,27 +423,34 @@ static void await_runs(uint64_t n, struct evaluator_quality *quality)
     }
 }
 
-START_TEST(the_canary_finds_what_the_evaluation_found)
+/* Evaluates a candidate and starts the canary against what was found (mem_free). */
+static struct evaluation_result *evaluate_and_watch(uint32_t share_ppm)
 {
     struct evaluator_end end;
-    struct evaluator_quality quality;
     candidate = load(change_one_number, 2, &fast_kernels);
     terms.repetitions_max = 1;
     start();
     wait_end(&end);
     struct evaluation_result *result = derive(&end);
-    struct evaluator_canary canary = {.candidate = candidate, .share_ppm = 1000000};
-    canary.n_slices = result->evidence.n_slices;
+    struct evaluator_canary canary = {
+        .candidate = candidate, .share_ppm = share_ppm, .n_slices = result->evidence.n_slices};
     memcpy(canary.baseline, result->evidence.slices, sizeof canary.baseline);
     struct evaluation_plan *plan = plan_of();
     ck_assert_msg(evaluator_canary_start(evaluator, &plan, &canary, &why) == OK, "%s", why.text);
+    mem_free(end.receipt);
+    return result;
+}
+
+START_TEST(the_canary_finds_what_the_evaluation_found)
+{
+    struct evaluator_quality quality;
+    struct evaluation_result *result = evaluate_and_watch(1000000);
     await_runs(2, &quality);
     evaluator_canary_stop(evaluator);
     ck_assert_uint_eq(lane_in_flight(candidate), 0);
     ck_assert_uint_eq(quality.n_slices, result->evidence.n_slices);
     ck_assert_mem_eq(quality.slices, result->evidence.slices,
                      quality.n_slices * sizeof *quality.slices);
-    mem_free(end.receipt);
     mem_free(result);
 }
 END_TEST
@@ -451,18 +458,8 @@ END_TEST
 /* A millionth of the time: after the first run the next prompt is far away, unless somebody waits for it. */
 START_TEST(the_canary_rests_unless_it_is_hurried)
 {
-    struct evaluator_end end;
     struct evaluator_quality quality;
-    candidate = load(change_one_number, 2, &fast_kernels);
-    terms.repetitions_max = 1;
-    start();
-    wait_end(&end);
-    struct evaluation_result *result = derive(&end);
-    struct evaluator_canary canary = {.candidate = candidate, .share_ppm = 1};
-    canary.n_slices = result->evidence.n_slices;
-    memcpy(canary.baseline, result->evidence.slices, sizeof canary.baseline);
-    struct evaluation_plan *plan = plan_of();
-    ck_assert_msg(evaluator_canary_start(evaluator, &plan, &canary, &why) == OK, "%s", why.text);
+    struct evaluation_result *result = evaluate_and_watch(1);
     await_runs(1, &quality);
     for (int i = 0; i < 20; i++)
         nap();
@@ -471,7 +468,6 @@ START_TEST(the_canary_rests_unless_it_is_hurried)
     evaluator_canary_hurry(evaluator);
     await_runs(2, &quality);
     evaluator_canary_stop(evaluator);
-    mem_free(end.receipt);
     mem_free(result);
 }
 END_TEST
