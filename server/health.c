@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/health.h"
 
+#include "sched/release/releases.h"
 #include "server/response.h"
 
 /* A step over the longest prefill chunk on a slow machine stays well below this; a hang does not. */
@@ -53,6 +54,7 @@ void health_readyz(struct connection *c)
     const struct service *service = connection_service(c);
     struct check checks[] = {{"model loaded", true},
                              {"engine", is_engine_alive(service)},
+                             {"generation", service->releases == NULL || releases_is_serving(service->releases)},
                              {"accepting requests", service->is_ready}};
     answer(c, checks, ARRAY_LEN(checks));
 }

@@ -37,8 +37,12 @@ struct object_copy {
 static enum status failed(struct why *ret_why, const char *doing, const char *path)
 {
     int error = errno;
-    return why_set(ret_why, error == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "path", "%s %.200s: %s",
-                   doing, path, strerror(error));
+    enum status s = STATUS_IO;
+    if (error == ENOENT)
+        s = STATUS_NOT_FOUND;
+    else if (error == ENOSPC || error == EDQUOT || error == EROFS)
+        s = STATUS_READ_ONLY;
+    return why_set(ret_why, s, "path", "%s %.200s: %s", doing, path, strerror(error));
 }
 
 void object_store_path(const char *dir, const char hash[SHA256_HEX],

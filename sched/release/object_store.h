@@ -20,7 +20,7 @@ void object_store_path(const char *dir, const char hash[SHA256_HEX],
 bool object_store_has(const char *dir, const char hash[SHA256_HEX]);
 
 struct object_copy;
-/* NOT_FOUND or IO with the path; nothing is left behind. */
+/* NOT_FOUND, READ_ONLY (no room, or a file system without writing) or IO with the path; nothing is left behind. */
 enum status object_copy_begin(const char *dir, const char *source, struct object_copy **ret_copy,
                               struct why *ret_why) MUST_USE;
 /* Copies and hashes the next piece (8 MiB). When ret_is_done the object has its name, durably, and ret_hash is

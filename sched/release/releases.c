@@ -89,8 +89,6 @@ static void releases_project(void *user, const struct projection *p)
     atomic_store(&r->is_candidate_admitted, p->is_candidate_admitted);
     pthread_mutex_lock(&r->lock);
     r->route = *p;
-    if (p->barred[0] == '\0')
-        r->is_blocked = false; /* the rollback is over */
     pthread_mutex_unlock(&r->lock);
     if (r->has_lanes && p->barred[0] != '\0')
         release_lanes_want_id(&r->lanes, p->barred, LANE_CLOSED);
@@ -312,11 +310,14 @@ static bool on_tick(void *user, struct registry *registry)
     bool has_changed = false;
     pthread_mutex_lock(&r->lock);
     bool is_rolled_out = r->route.rollout[0] != '\0';
+    /* A promoted rollout is not the route's any more, and may yet be rolled back. */
+    bool is_moved = r->route.barred[0] != '\0' || r->route.epoch != r->watched_epoch;
+    r->watched_epoch = r->route.epoch;
     pthread_mutex_unlock(&r->lock);
     if (!atomic_load(&r->has_loader))
         return false;
     if (!is_rolled_out) {
-        releases_watch(r, registry, false);
+        releases_watch(r, registry, is_moved);
         return false;
     }
     enum status s = rollout_driver_tick(r->driver, registry, releases_now_us(), &has_changed, &why);
@@ -354,9 +355,6 @@ static enum status make_ways(struct releases *r, struct why *ret_why)
         .queue_max = QUEUE_MAX,
     };
     TRY(registry_thread_new(&options, RELEASES_RECOVERY_MS, &r->thread, ret_why));
-    pthread_mutex_lock(&r->lock);
-    r->is_blocked = r->route.barred[0] != '\0'; /* what recovery could not end waits for a person */
-    pthread_mutex_unlock(&r->lock);
     enum status s = registry_port_new(r->thread, wake_loop, r, &r->loop_port);
     if (s == OK)
         s = registry_port_new(r->thread, ring_loader, r, &r->loader_port);

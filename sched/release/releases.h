@@ -143,5 +143,7 @@ struct releases_figures {
 void releases_figures(const struct releases *releases, struct releases_figures *ret_figures);
 /* Stable's lane, for what must not be routed: tokenising, model list. */
 struct lane *releases_stable(const struct releases *releases);
+/* False while a blocked rollback leaves nothing in memory that may serve. Any thread. */
+bool releases_is_serving(const struct releases *releases);
 
 #endif

@@ -190,6 +190,15 @@ static bool is_previous_away(struct releases *r)
            lane_wanted(entry.lane) != LANE_OPEN;
 }
 
+/* A person asks: what could not be loaded is tried again. */
+static void ask_for_load(struct releases *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->failed_pin[0] = '\0';
+    r->is_load_asked = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
 static enum status roll_back(struct releases *r, struct registry *registry,
                              struct release_work *work)
 {
@@ -201,9 +210,8 @@ static enum status roll_back(struct releases *r, struct registry *registry,
     TRY(read_reason(call, &reason, &call->why));
     if (to == NULL || strcmp(to, "previous") != 0)
         return why_set(&call->why, STATUS_BAD_REQUEST, "to", "to: \"previous\" is right");
-    pthread_mutex_lock(&r->lock);
-    r->failed_pin[0] = '\0'; /* a person asks: it is tried again */
-    pthread_mutex_unlock(&r->lock);
+    if (!call->is_dry_run)
+        ask_for_load(r);
     if (!work->is_prepared && !call->is_dry_run && is_previous_away(r)) {
         work->needs_loader = true;
         return OK;

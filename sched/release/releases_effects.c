@@ -32,7 +32,6 @@ static bool has_pin_failed(struct releases *r, const char *id, struct why *ret_w
     bool has = strcmp(r->failed_pin, id) == 0;
     if (has)
         *ret_why = r->failed_pin_why;
-    r->is_blocked |= has;
     pthread_mutex_unlock(&r->lock);
     return has;
 }

@@ -316,7 +316,7 @@ static bool is_open(struct releases *r, const char *space)
     return release_lanes_find(&r->lanes, space, &entry) && lane_wanted(entry.lane) == LANE_OPEN;
 }
 
-/* A load that failed is not tried again until the route changes. */
+/* A load that failed is not tried again until the route changes or a person asks for it. */
 static bool has_failed(struct releases *r, const char *space)
 {
     return strcmp(r->failed_space, space) == 0;
@@ -445,11 +445,20 @@ static void let_go(struct releases *r, const struct projection *p, const struct 
     }
 }
 
+static bool is_load_asked(struct releases *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool is_asked = r->is_load_asked;
+    r->is_load_asked = false;
+    pthread_mutex_unlock(&r->lock);
+    return is_asked;
+}
+
 enum status releases_reconcile(struct releases *r, bool is_start, struct why *ret_why)
 {
     struct projection p;
     releases_copy_route(r, &p);
-    if (p.epoch != r->reconciled_epoch)
+    if (is_load_asked(r) || p.epoch != r->reconciled_epoch)
         r->failed_space[0] = '\0';
     r->reconciled_epoch = p.epoch;
     TRY(load_needed(r, &p, is_start, ret_why));

@@ -96,16 +96,19 @@ struct releases {
     struct projection route;
     struct release_work *asked, *answered; /* for the loader; for the loop */
     struct release_path *paths;
-    bool is_frozen, is_blocked;
+    bool is_frozen;
     char rescued[SHA256_HEX]; /* what a rollback has loaded, before it is durable; "" */
     struct release_rollout_figures rollout_figures;
     char loading[SHA256_HEX]; /* what the loader loads now; "" */
     char failed_pin[SHA256_HEX]; /* a generation that could not be loaded for a rollback; "" */
     struct why failed_pin_why;
+    bool is_load_asked; /* a person asked again for what could not be loaded */
     char evaluated[SHA256_HEX];  /* whom the evaluator's run is about; "" */
     char *evaluation_text;       /* its body, for making its plan again; NULL */
 
-    bool is_watched; /* registry thread: the rollout's figures are the last there will be */
+    /* Registry thread. */
+    bool is_watched;       /* the rollout's figures are the last there will be */
+    int64_t watched_epoch; /* of the route when the rollout was last looked at */
 
     /* Loop thread. */
     struct sha256 *sha;
@@ -128,7 +131,7 @@ struct releases {
 /* ---- releases_watch.c ---- */
 
 /* Registry thread, each tick: the newest rollout's figures, if they may have changed. */
-void releases_watch(struct releases *r, struct registry *registry, bool is_rolled_out);
+void releases_watch(struct releases *r, struct registry *registry, bool is_moving);
 
 /* ---- releases.c ---- */
 

@@ -202,8 +202,8 @@ void releases_figures(const struct releases *releases, struct releases_figures *
     f->route = r->route;
     f->rollout = r->rollout_figures;
     f->is_frozen = r->is_frozen;
-    f->is_blocked = r->is_blocked;
     pthread_mutex_unlock(&r->lock);
+    f->is_blocked = f->rollout.is_there && f->rollout.now.state == ROLLOUT_BLOCKED;
     f->is_durable = r->dir[0] != '\0';
     f->is_writable = f->route.is_writable;
     f->n_generations = 0;
@@ -225,6 +225,12 @@ struct lane *releases_stable(const struct releases *releases)
     struct release_lane e;
     releases_copy_route(r, &p);
     return release_lanes_find(&r->lanes, serving_space(&p), &e) ? e.lane : NULL;
+}
+
+bool releases_is_serving(const struct releases *releases)
+{
+    struct lane *lane = releases_stable(releases);
+    return lane != NULL && lane_wanted(lane) == LANE_OPEN;
 }
 
 /* ---- for the driver ---- */

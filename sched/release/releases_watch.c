@@ -40,12 +40,12 @@ static void look(struct releases *r, struct registry *registry, struct release_r
     mem_free(rollout);
 }
 
-void releases_watch(struct releases *r, struct registry *registry, bool is_rolled_out)
+void releases_watch(struct releases *r, struct registry *registry, bool is_moving)
 {
     struct release_rollout_figures figures = {0};
-    if (!is_rolled_out && r->is_watched)
+    if (!is_moving && r->is_watched)
         return;
-    r->is_watched = !is_rolled_out; /* once more after its end, and once after a start */
+    r->is_watched = !is_moving; /* once more after its end, and once after a start */
     look(r, registry, &figures);
     pthread_mutex_lock(&r->lock);
     r->rollout_figures = figures;
