@@ -244,7 +244,7 @@ class Blocked(Faults):
         d.stop()
         with self.assertRaises(AssertionError) as caught:
             self.daemon(model=self.two)
-        self.assertIn("is not there any more", str(caught.exception))
+        self.assertIn("the registry says", str(caught.exception))
         new = os.path.join(self.folder.name, "new")
         with self.daemon(state=new, model=self.two) as d:
             self.assertEqual(set(self.generations(d)), {"stable"})
