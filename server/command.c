@@ -28,6 +28,13 @@ const struct command commands[] = {
     {"forget", "forget ID --state DIR [flags]", "Give up a generation without traffic.", forget_command},
     {"audit", "audit list|verify --state DIR [flags]",
      "Show the audit of a state directory, or derive every decision in it again.", audit_command},
+    {"drain", "drain --state DIR [flags]", "Begin a running daemon's shutdown, as SIGTERM does.", drain_command},
+    {"freeze", "freeze on|off --state DIR [flags]",
+     "Have a running daemon refuse every change but a rollback and an abort, or take them again.", freeze_command},
+    {"fence", "fence NAMESPACE --state DIR [flags]", "Fence a cache namespace without traffic, for ever.",
+     fence_command},
+    {"purge", "purge [ID] --state DIR [flags]",
+     "Forget cached pages that no request holds: a generation's, or all.", purge_command},
     {"help", "help [TOPIC]",
      "Explain a command, or: options, example, reference, metrics, errors, gates.", help_command},
 };

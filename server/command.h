@@ -29,6 +29,10 @@ int evaluate_command(size_t n_words, char *const *words);
 int generations_command(size_t n_words, char *const *words);
 int forget_command(size_t n_words, char *const *words);
 int rollback_command(size_t n_words, char *const *words);
+int drain_command(size_t n_words, char *const *words);
+int freeze_command(size_t n_words, char *const *words);
+int fence_command(size_t n_words, char *const *words);
+int purge_command(size_t n_words, char *const *words);
 int help_command(size_t n_words, char *const *words);
 
 extern const struct command commands[];

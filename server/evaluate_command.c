@@ -1,6 +1,7 @@
 /* evaluate_command.c: `foldkv evaluate`: starts a candidate's evaluation, shows how far it is, and waits for the verdict.
  *
- * HOW     The daemon goes on by itself: who interrupts this command interrupts nothing, and --follow comes back to what runs.
+ * HOW     The daemon goes on by itself: who interrupts this command interrupts nothing, --follow comes back to what runs, and
+ *         --cancel ends it.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <time.h>
@@ -10,7 +11,7 @@
 #include "server/admin_line.h"
 #include "server/rollout_screen.h"
 
-enum flag { SET, TERMS, FOLLOW, FLAG_COUNT };
+enum flag { SET, TERMS, FOLLOW, CANCEL, FLAG_COUNT };
 enum { TERMS_BYTES_MAX = 1 << 16, POLL_MS = 300 };
 
 static const struct option_extra flags[FLAG_COUNT] = {
@@ -21,6 +22,7 @@ static const struct option_extra flags[FLAG_COUNT] = {
                .metavar = "FILE",
                .prose = "JSON with matrix, thresholds, repetitions, repetitions_max, warmup_runs; each has a default."},
     [FOLLOW] = {.flag = "follow", .prose = "Start nothing: show the evaluation that runs, or ran last."},
+    [CANCEL] = {.flag = "cancel", .prose = "End the evaluation that runs, without a verdict."},
 };
 
 static json_t *read_terms(const char *path, struct why *ret_why)
@@ -119,12 +121,54 @@ static int follow(struct admin_line *line, const char *id)
     }
 }
 
+/* Until it does not run any more. Not cancelled: it had ended by itself. */
+static int await_cancelled(struct admin_line *line, const char *id)
+{
+    struct admin_question q = {.op = ADMIN_EVALUATION_READ, .subject = id};
+    for (bool is_running = true, has_ended = false;;) {
+        struct admin_answer answer;
+        json_t *found = NULL;
+        int code;
+        if (!admin_line_ask(line, &q, &answer, &found, &code))
+            return code;
+        is_running = json_is_true(json_object_get(found, "is_running"));
+        has_ended = has_passed(found);
+        if (!is_running && admin_line_has(line, ADMIN_FLAG_JSON))
+            printf("%s\n", answer.text);
+        else if (!is_running && !has_ended)
+            printf("cancelled\ngeneration  %s\nstate       %s\n", rollout_screen_text(found, "id"),
+                   rollout_screen_text(found, "state"));
+        json_decref(found);
+        mem_free(answer.text);
+        if (!is_running && has_ended)
+            return command_complain(&(struct why){.text = "too late: it has passed"});
+        if (!is_running)
+            return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
+        (void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+    }
+}
+
+static int cancel(struct admin_line *line, const char *id)
+{
+    struct admin_question q = {.op = ADMIN_EVALUATION_CANCEL, .subject = id};
+    struct admin_answer answer = {0};
+    int code;
+    if (admin_line_has(line, ADMIN_FLAG_DRY_RUN))
+        return admin_line_do(line, &q, "can be cancelled");
+    if (!admin_line_ask(line, &q, &answer, NULL, &code))
+        return code;
+    mem_free(answer.text);
+    return await_cancelled(line, id);
+}
+
 static int evaluate(struct admin_line *line)
 {
     struct why why = {0};
     struct admin_answer answer = {0};
     const char *id = line->words.positionals[0];
     int code;
+    if (line->own[CANCEL].ret_value != NULL)
+        return cancel(line, id);
     if (line->own[FOLLOW].ret_value != NULL)
         return follow(line, id);
     char *body = write_body(line, &why);

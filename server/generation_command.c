@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"
 #include "server/admin_line.h"
+#include "server/admin_show.h"
 
 static int no_memory(void)
 {
@@ -49,18 +50,74 @@ int publish_command(size_t n_words, char *const *words)
     return code;
 }
 
+enum { SHORT_ID = 16, CELL_ROOM = 32 };
+
+static json_t *mebibytes(const json_t *lane, const char *key)
+{
+    char text[CELL_ROOM];
+    if (!json_is_object(lane))
+        return json_null();
+    double bytes = (double)json_integer_value(json_object_get(lane, key));
+    snprintf(text, sizeof text, "%.1f MiB", bytes / 1048576.0);
+    return json_string(text);
+}
+
+/* What a person looks for; the rest is in the JSON, and in the listing of one. */
+static json_t *short_row(const json_t *generation)
+{
+    const json_t *lane = json_object_get(generation, "lane");
+    const char *id = json_string_value(json_object_get(generation, "id"));
+    bool is_loading = json_is_true(json_object_get(generation, "is_loading"));
+    char short_id[SHORT_ID + 1];
+    snprintf(short_id, sizeof short_id, "%s", id != NULL ? id : "");
+    return json_pack("{s:s, s:O?, s:O?, s:O?, s:o, s:o, s:s}", "id", short_id, "name",
+                     json_object_get(generation, "name"), "state", json_object_get(generation, "state"), "arm",
+                     json_object_get(generation, "arm"), "pool", mebibytes(lane, "cache_bytes"), "weights",
+                     mebibytes(lane, "weights_bytes"), "memory",
+                     is_loading             ? "loading"
+                     : json_is_object(lane) ? "loaded"
+                                            : "-");
+}
+
+static int list_generations(struct admin_line *line)
+{
+    struct admin_question q = {.op = ADMIN_GENERATION_LIST};
+    struct admin_answer answer;
+    json_t *found = NULL, *rows, *one;
+    size_t i;
+    int code;
+    if (admin_line_has(line, ADMIN_FLAG_JSON))
+        return admin_line_do(line, &q, NULL);
+    if (!admin_line_ask(line, &q, &answer, &found, &code))
+        return code;
+    rows = json_array();
+    json_array_foreach(json_object_get(found, "generations"), i, one)
+        if (json_array_append_new(rows, short_row(one)) != 0)
+            break;
+    bool is_whole = i == json_array_size(json_object_get(found, "generations"));
+    if (is_whole)
+        admin_show_value(rows, 0, stdout);
+    json_decref(rows);
+    json_decref(found);
+    mem_free(answer.text);
+    if (!is_whole)
+        return no_memory();
+    return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
+}
+
 int generations_command(size_t n_words, char *const *words)
 {
     struct admin_line line;
     int code;
     if (!admin_line_read(&line, "generations", n_words, words, NULL, 0, &code))
         return code;
-    struct admin_question q = {.op = ADMIN_GENERATION_LIST};
+    struct admin_question q = {.op = ADMIN_GENERATION_READ};
     if (line.words.n_positionals == 1)
-        q = (struct admin_question){.op = ADMIN_GENERATION_READ, .subject = line.words.positionals[0]};
-    code = line.words.n_positionals <= 1
-               ? admin_line_do(&line, &q, NULL)
-               : command_misused("generations", "generations takes one id or name at most");
+        q.subject = line.words.positionals[0];
+    if (line.words.n_positionals > 1)
+        code = command_misused("generations", "generations takes one id or name at most");
+    else
+        code = q.subject != NULL ? admin_line_do(&line, &q, NULL) : list_generations(&line);
     admin_line_release(&line);
     return code;
 }

@@ -131,6 +131,17 @@ void release_lanes_want_id(struct release_lanes *lanes, const char *id, enum lan
         want(lanes, NULL, id, life);
 }
 
+void release_lanes_purge(struct release_lanes *lanes, const char *id)
+{
+    pthread_mutex_lock(&lanes->lock);
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
+        struct release_lane *e = &lanes->places[i];
+        if (e->lane != NULL && (id[0] == '\0' || is_meant(e, NULL, id)))
+            lane_purge(e->lane);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+}
+
 bool release_lanes_has_reached(struct release_lanes *lanes, const char *space, enum lane_life life)
 {
     bool has = true;

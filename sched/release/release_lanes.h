@@ -55,6 +55,8 @@ void release_lanes_give(struct release_lanes *lanes, uint32_t place);
 void release_lanes_want(struct release_lanes *lanes, const char *space, enum lane_life life);
 /* Every lane of a generation but control's. */
 void release_lanes_want_id(struct release_lanes *lanes, const char *id, enum lane_life life);
+/* lane_purge of every lane of a generation but control's; "": of all. */
+void release_lanes_purge(struct release_lanes *lanes, const char *id);
 /* True if each lane of the namespace has reached life, or there is none. */
 bool release_lanes_has_reached(struct release_lanes *lanes, const char *space, enum lane_life life);
 uint32_t release_lanes_in_flight(struct release_lanes *lanes, const char *space);

@@ -261,27 +261,57 @@ static enum status freeze(struct releases *r, struct registry *registry, struct 
     return call->text != NULL ? OK : STATUS_NO_MEMORY;
 }
 
-/* An entry of the audit without a row: that somebody asked for it. */
-static enum status note(struct registry *registry, struct release_work *work, const char *what)
+/* An entry of the audit without a row: that somebody asked for it. subject: a generation, or NULL. */
+static enum status note(struct registry *registry, struct release_work *work, const char *what,
+                        const char *subject)
 {
     struct admin_call *call = work->call;
     struct change *change;
-    static const char done[] = "{}";
-    TRY(check_known(call, NULL, 0, &call->why));
     TRY(change_begin(registry, &work->terms, what, &change, &call->why));
-    TRY(change_commit(&change, &call->why));
+    if (subject != NULL)
+        change_subject(change, subject);
+    return change_commit(&change, &call->why);
+}
+
+static enum status say_done(struct admin_call *call)
+{
+    static const char done[] = "{}";
     call->text = mem_dup(done, sizeof done - 1);
     return call->text != NULL ? OK : STATUS_NO_MEMORY;
 }
 
+static enum status drain(struct registry *registry, struct release_work *work)
+{
+    TRY(check_known(work->call, NULL, 0, &work->call->why));
+    TRY(note(registry, work, "daemon.drain", NULL));
+    return say_done(work->call);
+}
+
+static enum status find_id(struct registry *registry, const char *subject, char ret_id[SHA256_HEX],
+                           struct why *ret_why)
+{
+    struct record row;
+    TRY(releases_find_generation(registry, subject, ret_id, &row, ret_why));
+    record_release(&row);
+    return OK;
+}
+
 static enum status purge(struct releases *r, struct registry *registry, struct release_work *work)
 {
-    TRY(note(registry, work, "cache.purge"));
-    struct release_lane entry;
-    for (uint32_t i = 0; !work->call->is_dry_run && i < RELEASE_LANES_MAX; i++)
-        if (release_lanes_at(&r->lanes, i, &entry))
-            lane_purge(entry.lane);
-    return OK;
+    static const char *const known[] = {"generation"};
+    struct admin_call *call = work->call;
+    const char *subject = record_text(&call->body, "generation");
+    char id[SHA256_HEX] = "";
+    TRY(check_known(call, known, ARRAY_LEN(known), &call->why));
+    if (subject == NULL && record_has(&call->body, "generation"))
+        return why_set(&call->why, STATUS_BAD_REQUEST, "generation",
+                       "generation: an id or a name is right");
+    if (subject != NULL)
+        TRY(find_id(registry, subject, id, &call->why));
+    TRY(note(registry, work, "cache.purge", subject != NULL ? id : NULL));
+    if (!call->is_dry_run)
+        release_lanes_purge(&r->lanes, id);
+    return say_done(call);
 }
 
 static enum status fence(struct releases *r, struct registry *registry, struct release_work *work)
@@ -291,9 +321,7 @@ static enum status fence(struct releases *r, struct registry *registry, struct r
     TRY(release_fence_namespace(registry, &work->terms, call->subject, &call->why));
     if (!call->is_dry_run)
         release_lanes_want(&r->lanes, call->subject, LANE_FENCED);
-    static const char done[] = "{}";
-    call->text = mem_dup(done, sizeof done - 1);
-    return call->text != NULL ? OK : STATUS_NO_MEMORY;
+    return say_done(call);
 }
 
 static enum status print_generation(struct releases *r, struct registry *registry,
@@ -310,10 +338,8 @@ static enum status forget(struct releases *r, struct registry *registry, struct 
 {
     struct admin_call *call = work->call;
     char id[SHA256_HEX];
-    struct record row;
     TRY(check_known(call, NULL, 0, &call->why));
-    TRY(releases_find_generation(registry, call->subject, id, &row, &call->why));
-    record_release(&row);
+    TRY(find_id(registry, call->subject, id, &call->why));
     TRY(release_forget(registry, &work->terms, id, &call->why));
     releases_ring(r);
     return print_generation(r, registry, call, id, false);
@@ -323,10 +349,25 @@ static enum status read_evaluation(struct releases *r, struct registry *registry
                                    struct admin_call *call)
 {
     char id[SHA256_HEX];
-    struct record row;
-    TRY(releases_find_generation(registry, call->subject, id, &row, &call->why));
-    record_release(&row);
+    TRY(find_id(registry, call->subject, id, &call->why));
     return releases_json_evaluation(r, registry, id, &call->text, &call->why);
+}
+
+static enum status cancel_evaluation(struct releases *r, struct registry *registry,
+                                     struct release_work *work)
+{
+    struct admin_call *call = work->call;
+    char id[SHA256_HEX];
+    TRY(check_known(call, NULL, 0, &call->why));
+    TRY(find_id(registry, call->subject, id, &call->why));
+    if (!releases_evaluation_cancel(r, id, true))
+        return why_set(&call->why, STATUS_ILLEGAL_MOVE, "evaluation",
+                       "generation %.16s is not being evaluated", id);
+    TRY(note(registry, work, "evaluation.cancel", id));
+    releases_evaluation_cancel(r, id, call->is_dry_run); /* if it has ended meanwhile: so much the better */
+    if (!call->is_dry_run)
+        call->result = ADMIN_RESULT_ACCEPTED;
+    return print_generation(r, registry, call, id, false);
 }
 
 static enum status list_audit(struct registry *registry, struct admin_call *call)
@@ -352,6 +393,8 @@ static enum status carry_out(struct releases *r, struct registry *registry,
         return print_generation(r, registry, call, call->subject, true);
     case ADMIN_EVALUATION_READ:
         return read_evaluation(r, registry, call);
+    case ADMIN_EVALUATION_CANCEL:
+        return cancel_evaluation(r, registry, work);
     case ADMIN_GENERATION_FORGET:
         return forget(r, registry, work);
     case ADMIN_ROLLOUT_START:
@@ -376,7 +419,7 @@ static enum status carry_out(struct releases *r, struct registry *registry,
     case ADMIN_AUDIT_LIST:
         return list_audit(registry, call);
     case ADMIN_DRAIN:
-        return note(registry, work, "daemon.drain");
+        return drain(registry, work);
     case ADMIN_FREEZE:
         return freeze(r, registry, work);
     case ADMIN_NAMESPACE_FENCE:
@@ -402,8 +445,10 @@ static enum status repeat(struct releases *r, struct registry *registry, struct 
     call->is_repeat = true;
     if (call->op == ADMIN_GENERATION_PUBLISH || call->op == ADMIN_ROLLOUT_START)
         call->result = ADMIN_RESULT_CREATED;
-    if (call->op == ADMIN_GENERATION_EVALUATE)
+    if (call->op == ADMIN_GENERATION_EVALUATE || call->op == ADMIN_EVALUATION_CANCEL)
         call->result = ADMIN_RESULT_ACCEPTED;
+    if (call->op == ADMIN_CACHE_PURGE)
+        return say_done(call);
     if (subject != NULL && generation_id_is_hash(subject) &&
         print_generation(r, registry, call, subject, false) == OK)
         return OK;

@@ -4,7 +4,7 @@
  *         receipt is kept and the generation moves: evaluated, then the fixed prompts in its own namespace, then
  *         warmed. The baseline is stable's weights in a namespace made for this run, so that both are cold.
  * ALWAYS  (1) What did not pass stays ready, with its receipt, and may be evaluated again.  keep_end
- * THREAD  loader, but for releases_json_evaluation (registry)
+ * THREAD  loader, but for releases_json_evaluation and releases_evaluation_cancel (registry)
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/releases_priv.h"
@@ -194,6 +194,7 @@ static void forget_run(struct releases *r)
 {
     pthread_mutex_lock(&r->lock);
     r->evaluated[0] = '\0';
+    r->is_evaluation_cancelled = false;
     pthread_mutex_unlock(&r->lock);
     r->evaluation_space[0] = '\0'; /* its lane is let go with the next look */
     mem_free(r->evaluation_text);
@@ -289,13 +290,35 @@ static enum status warm(struct releases *r, struct why *ret_why)
     return status;
 }
 
+static bool is_cancelled(struct releases *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool is = r->is_evaluation_cancelled;
+    pthread_mutex_unlock(&r->lock);
+    return is;
+}
+
+bool releases_evaluation_cancel(struct releases *r, const char *id, bool is_dry_run)
+{
+    pthread_mutex_lock(&r->lock);
+    bool is_running = id[0] != '\0' && strcmp(r->evaluated, id) == 0;
+    if (is_running && !is_dry_run)
+        r->is_evaluation_cancelled = true;
+    pthread_mutex_unlock(&r->lock);
+    if (is_running && !is_dry_run)
+        evaluator_cancel(r->evaluator);
+    return is_running;
+}
+
 static void take_end(struct releases *r, struct evaluator_end *end)
 {
     struct why why = end->why;
     enum status s = end->status;
     if (s == OK)
         s = keep_end(r, end, &why);
-    if (s == OK && end->passes && !end->is_warming) {
+    if (s == OK && end->passes && !end->is_warming && is_cancelled(r)) {
+        s = why_set(&why, STATUS_CANCELLED, "", "cancelled before its warming");
+    } else if (s == OK && end->passes && !end->is_warming) {
         s = warm(r, &why);
         if (s == OK)
             return; /* the run goes on */

@@ -105,6 +105,7 @@ struct releases {
     bool is_load_asked; /* a person asked again for what could not be loaded */
     char evaluated[SHA256_HEX];  /* whom the evaluator's run is about; "" */
     char *evaluation_text;       /* its body, for making its plan again; NULL */
+    bool is_evaluation_cancelled;
 
     /* Registry thread. */
     bool is_watched;       /* the rollout's figures are the last there will be */
@@ -226,6 +227,8 @@ void releases_rescue_join(struct releases *r);
 enum status releases_found(struct releases *r, struct why *ret_why) MUST_USE;
 void releases_publish(struct releases *r, struct release_work *work);
 void releases_evaluate(struct releases *r, struct release_work *work);
+/* False if this generation's does not run. Registry thread; the loader collects the end of it. */
+bool releases_evaluation_cancel(struct releases *r, const char *id, bool is_dry_run);
 /* Collects what the evaluator has; starts and stops the quality canary as the route says. */
 void releases_evaluate_turn(struct releases *r);
 

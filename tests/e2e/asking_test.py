@@ -182,7 +182,8 @@ class Asking(unittest.TestCase):
 
     def test_5_generations_forget_rollback(self):
         text = self.done("generations")
-        self.assertRegex(text, rf"{HASH}\s+one\s+stable")
+        self.assertRegex(text, rf"(?m)^id +name +state +arm +pool +weights +memory\n{HASH[:16]} +one +stable ")
+        self.assertLess(max(map(len, text.splitlines())), 100)
         self.assertEqual(len(json.loads(self.done("generations", "--json"))["generations"]), 2)
         self.server.answers[("GET", "/admin/v1/generations/a%20b%2Fc")] = (200, {"id": "x"})
         self.done("generations", "a b/c")
@@ -191,6 +192,31 @@ class Asking(unittest.TestCase):
         self.server.answers[("POST", "/admin/v1/rollback")] = (200, status("rolled_back"))
         self.assertIn("rolled_back", self.done("rollback", "--reason", "too slow"))
         self.assertEqual((self.server.heard[-1][2]["If-Match"], self.server.heard[-1][3]), ("*", {"to": "previous", "reason": "too slow"}))
+
+    def test_5b_upkeep(self):
+        for path in (("POST", "/admin/v1/drain"), ("PUT", "/admin/v1/freeze"), ("POST", f"/admin/v1/namespaces/{HASH}:fence"),
+                     ("POST", "/admin/v1/cache:purge")):
+            self.server.answers[path] = (200, {})
+        for words, body in ((["drain"], {}), (["freeze", "on"], {"frozen": True}), (["freeze", "off"], {"frozen": False}),
+                            (["fence", HASH], {}), (["purge"], {}), (["purge", "one"], {"generation": "one"})):
+            with self.subTest(words):
+                self.done(*words)
+                self.assertEqual(self.server.heard[-1][3], body)
+        heard = len(self.server.heard)
+        for words in (["drain", "x"], ["freeze"], ["freeze", "maybe"], ["fence"], ["purge", "a", "b"]):
+            with self.subTest(words):
+                self.refused("usage", *words, code=2)
+        self.assertEqual(len(self.server.heard), heard)
+
+    def test_5c_cancel(self):
+        path = "/admin/v1/generations/one"
+        running, over = ({"id": HASH, "is_running": is_running, "state": "ready", "evaluation": None} for is_running in (True, False))
+        self.refused("not_found", "evaluate", "one", "--cancel")
+        self.server.answers[("POST", path + ":cancel")] = (202, {})
+        self.server.answers[("GET", path + "/evaluation")] = [(200, running), (200, over)]
+        self.assertIn("cancelled", self.done("evaluate", "one", "--cancel"))
+        self.server.answers[("GET", path + "/evaluation")] = [(200, {**over, "state": "warmed", "evaluation": {"passes": True}})]
+        self.refused("too late", "evaluate", "one", "--cancel")
 
     def test_6_rollout(self):
         self.server.answers[("POST", "/admin/v1/rollouts")] = (201, status("awaiting_approval"))

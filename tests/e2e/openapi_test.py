@@ -211,6 +211,13 @@ class AdminAnswers(unittest.TestCase):
         self.ask(412, "POST", base + "/generations", body={"path": self.two}, match='"99"')
         self.ask(400, "POST", base + "/generations", body={"path": "/nowhere"})
         self.ask(200, "GET", base + "/generations/{id}/evaluation", "two")
+        self.ask(409, "POST", base + "/generations/{id}:cancel", "two", body={})
+        self.ask(202, "POST", base + "/generations/{id}:evaluate", "two", body={**TERMS, "repetitions": 20})
+        self.ask(200, "POST", base + "/generations/{id}:cancel", "two", body={}, query="?dry_run=all")
+        self.ask(202, "POST", base + "/generations/{id}:cancel", "two", body={})
+        while self.ask(200, "GET", base + "/generations/{id}/evaluation", "two")["is_running"]:
+            time.sleep(0.05)
+        self.assertEqual(self.ask(200, "GET", base + "/generations/{id}", two)["state"], "ready")
         self.ask(202, "POST", base + "/generations/{id}:evaluate", "two", body=TERMS)
         while self.ask(200, "GET", base + "/generations/{id}/evaluation", "two")["is_running"]:
             time.sleep(0.2)
@@ -233,6 +240,8 @@ class AdminAnswers(unittest.TestCase):
             self.ask(200, "PUT", base + "/freeze", body={"frozen": frozen})
         self.ask(404, "POST", base + "/namespaces/{id}:fence", "ab" * 32, body={})
         self.ask(200, "POST", base + "/cache:purge", body={})
+        self.ask(200, "POST", base + "/cache:purge", body={"generation": "two"})
+        self.ask(404, "POST", base + "/cache:purge", body={"generation": "nobody"})
         self.ask(409, "POST", base + "/generations/{id}:forget", self.ask(200, "GET", base + "/generations")["generations"][0]["id"], body={})
         self.ask(200, "POST", base + "/drain", body={}, query="?dry_run=all")
         self.assertEqual(self.asked, set(operations("admin")))

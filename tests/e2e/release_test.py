@@ -4,6 +4,7 @@
 release_test.py MAKE_MODEL"""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from daemon import required, run_cases, seconds  # noqa: E402
+from daemon import required, run_cases, seconds, wait_until  # noqa: E402
 from releasing import Releasing, make_model  # noqa: E402
 
 MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
@@ -132,6 +133,26 @@ class Release(unittest.TestCase):
             d.evaluate("nan", code=1)
             d.foldkv("rollout", "start", "nan", code=1)
             self.assertEqual(d.answer()[0], stable)
+
+    def test_4b_upkeep(self):
+        with self.daemon() as d:
+            stable = self.ids(d)["stable"]
+            d.foldkv("publish", self.two, "--name", "two")
+            d.answer("a prompt that is long enough for a page to be kept " * 4)
+            self.assertIn("purged", d.foldkv("purge"))
+            self.assertTrue(wait_until(lambda: re.search(r"^foldkv_blocks_cached\S* 0$", d.get("/metrics"), re.M)))
+            self.assertIn("not_found", d.foldkv("purge", "nobody", code=1))
+            self.assertIn("illegal_transition", d.foldkv("evaluate", "two", "--cancel", code=1))
+            d.foldkv("freeze", "on")
+            self.assertIn("frozen", d.foldkv("forget", "two", code=1))
+            d.foldkv("freeze", "off")
+            self.assertRegex(d.foldkv("generations"), rf"(?m)^{stable} .* stable .*8\.0 MiB .*loaded$")
+            space = json.loads(d.foldkv("generations", "two", "--json"))["namespace"]
+            d.foldkv("forget", "two")
+            self.assertIn("fenced", d.foldkv("fence", space))
+            d.foldkv("drain")
+            self.assertEqual(d.process.wait(30), 0)
+        self.verify()
 
     def test_5_nothing_of_it_is_on_the_inference_port(self):
         with self.daemon() as d:
