@@ -17,7 +17,7 @@
 #include "sched/release/release_forget.h"
 
 #define FREEZE_KEY "freeze"
-enum { REASON_ROOM = 160, PREFIX_MIN = 8, LIMIT_MAX = 1000 };
+enum { PREFIX_MIN = 8, LIMIT_MAX = 1000 };
 
 /* ---- finding ---- */
 
@@ -56,21 +56,8 @@ enum status releases_find_generation(struct registry *registry, const char *subj
 
 /* ---- bodies ---- */
 
-static enum status read_reason(const struct admin_call *call, const char **ret_reason,
-                               struct why *ret_why)
-{
-    const char *reason = record_text(&call->body, "reason");
-    *ret_reason = reason != NULL ? reason : "asked for";
-    if (record_has(&call->body, "reason") && reason == NULL)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "reason", "reason: a text is right");
-    if (reason != NULL && strlen(reason) >= REASON_ROOM)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "reason", "reason: at most %d bytes are right",
-                       REASON_ROOM - 1);
-    return OK;
-}
-
-static enum status check_known(const struct admin_call *call, const char *const *known, size_t n,
-                               struct why *ret_why)
+enum status releases_check_known(const struct admin_call *call, const char *const *known,
+                                 size_t n, struct why *ret_why)
 {
     for (const char *key = NULL; (key = record_next_key(&call->body, key)) != NULL;) {
         bool is_known = false;
@@ -80,144 +67,6 @@ static enum status check_known(const struct admin_call *call, const char *const 
             return why_set(ret_why, STATUS_BAD_REQUEST, key, "%s: no such field in this call", key);
     }
     return OK;
-}
-
-/* ---- rollouts ---- */
-
-static enum status rollout_key(struct registry *registry, const struct admin_call *call,
-                               char ret_key[REGISTRY_KEY_ROOM], struct why *ret_why)
-{
-    struct release_rollout *rollout;
-    if (strcmp(call->subject, "active") != 0) {
-        snprintf(ret_key, REGISTRY_KEY_ROOM, "%.*s", REGISTRY_KEY_ROOM - 1, call->subject);
-        return OK;
-    }
-    if ((rollout = mem_alloc(sizeof *rollout)) == NULL)
-        return STATUS_NO_MEMORY;
-    enum status s = release_rollout_find_active(registry, rollout, ret_why);
-    if (s == OK)
-        snprintf(ret_key, REGISTRY_KEY_ROOM, "%s", rollout->key);
-    mem_free(rollout);
-    return s;
-}
-
-static enum status tell_rollout(struct releases *r, struct registry *registry,
-                                struct admin_call *call, const char *key)
-{
-    return rollout_driver_status(r->driver, registry, key, &call->text, &call->why);
-}
-
-static enum status read_plan(const struct admin_call *call, struct rollout_plan *ret_plan,
-                             struct why *ret_why)
-{
-    struct record plan = record_child(&call->body, "plan");
-    if (plan.json == NULL)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "plan", "plan: an object with steps is right");
-    char *text = record_print(&plan);
-    if (text == NULL)
-        return STATUS_NO_MEMORY;
-    enum status s =
-        rollout_plan_parse((struct slice){text, strlen(text)}, ret_plan, ret_why);
-    mem_free(text);
-    return s;
-}
-
-/* A rollout without a loaded candidate would judge nothing. */
-static enum status check_loaded(struct releases *r, const char *id, struct why *ret_why)
-{
-    struct release_lane entry;
-    if (release_lanes_find_id(&r->lanes, id, &entry) && lane_wanted(entry.lane) == LANE_OPEN)
-        return releases_quota_check(r, &entry, ret_why);
-    return why_set(ret_why, STATUS_ILLEGAL_MOVE, "candidate",
-                   "generation %.16s is not loaded: publish it again", id);
-}
-
-static enum status start_rollout(struct releases *r, struct registry *registry,
-                                 struct release_work *work, struct rollout_plan *plan)
-{
-    static const char *const known[] = {"candidate", "plan"};
-    struct admin_call *call = work->call;
-    struct why *why = &call->why;
-    char id[SHA256_HEX], key[REGISTRY_KEY_ROOM];
-    struct record row;
-    TRY(check_known(call, known, ARRAY_LEN(known), why));
-    const char *candidate = record_text(&call->body, "candidate");
-    if (candidate == NULL)
-        return why_set(why, STATUS_BAD_REQUEST, "candidate",
-                       "candidate: the id or name of a generation is right");
-    TRY(read_plan(call, plan, why));
-    TRY(releases_find_generation(registry, candidate, id, &row, why));
-    record_release(&row);
-    TRY(check_loaded(r, id, why));
-    TRY(rollout_driver_start(r->driver, registry, &work->terms, id, plan, key, why));
-    call->result = ADMIN_RESULT_CREATED;
-    return call->is_dry_run ? OK : tell_rollout(r, registry, call, key);
-}
-
-static enum status start(struct releases *r, struct registry *registry, struct release_work *work)
-{
-    struct rollout_plan *plan = mem_zalloc(1, sizeof *plan);
-    if (plan == NULL)
-        return STATUS_NO_MEMORY;
-    enum status s = start_rollout(r, registry, work, plan);
-    mem_free(plan);
-    return s;
-}
-
-static enum status command(struct releases *r, struct registry *registry,
-                           struct release_work *work, enum rollout_event_kind kind)
-{
-    static const char *const known[] = {"reason"};
-    struct admin_call *call = work->call;
-    char key[REGISTRY_KEY_ROOM];
-    const char *reason;
-    TRY(check_known(call, known, ARRAY_LEN(known), &call->why));
-    TRY(read_reason(call, &reason, &call->why));
-    TRY(rollout_key(registry, call, key, &call->why));
-    TRY(rollout_driver_command(r->driver, registry, &work->terms, key, kind, &call->why));
-    return call->is_dry_run ? OK : tell_rollout(r, registry, call, key);
-}
-
-/* Nothing but the previous generation can be rolled back to, and its pool was given back. */
-static bool is_previous_away(struct releases *r)
-{
-    struct projection p;
-    struct release_lane entry;
-    releases_copy_route(r, &p);
-    if (p.previous[0] == '\0' || p.candidate[0] != '\0' || p.barred[0] != '\0')
-        return false;
-    return !release_lanes_find_id(&r->lanes, p.previous, &entry) ||
-           lane_wanted(entry.lane) != LANE_OPEN;
-}
-
-/* A person asks: what could not be loaded is tried again. */
-static void ask_for_load(struct releases *r)
-{
-    pthread_mutex_lock(&r->lock);
-    r->failed_pin[0] = '\0';
-    r->is_load_asked = true;
-    pthread_mutex_unlock(&r->lock);
-}
-
-static enum status roll_back(struct releases *r, struct registry *registry,
-                             struct release_work *work)
-{
-    static const char *const known[] = {"to", "reason"};
-    struct admin_call *call = work->call;
-    char key[REGISTRY_KEY_ROOM];
-    const char *reason, *to = record_text(&call->body, "to");
-    TRY(check_known(call, known, ARRAY_LEN(known), &call->why));
-    TRY(read_reason(call, &reason, &call->why));
-    if (to == NULL || strcmp(to, "previous") != 0)
-        return why_set(&call->why, STATUS_BAD_REQUEST, "to", "to: \"previous\" is right");
-    if (!call->is_dry_run)
-        ask_for_load(r);
-    if (!work->is_prepared && !call->is_dry_run && is_previous_away(r)) {
-        work->needs_loader = true;
-        return OK;
-    }
-    TRY(rollout_driver_roll_back(r->driver, registry, &work->terms, key, &call->why));
-    return call->is_dry_run ? OK : tell_rollout(r, registry, call, key);
 }
 
 /* ---- the rest ---- */
@@ -241,7 +90,7 @@ static enum status freeze(struct releases *r, struct registry *registry, struct 
     bool frozen = record_flag(&call->body, "frozen");
     char text[8];
     record_show(&call->body, "frozen", text, sizeof text);
-    TRY(check_known(call, known, ARRAY_LEN(known), &call->why));
+    TRY(releases_check_known(call, known, ARRAY_LEN(known), &call->why));
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
         return why_set(&call->why, STATUS_BAD_REQUEST, "frozen", "frozen: true or false is right");
     TRY(change_begin(registry, &work->terms, frozen ? "release.freeze" : "release.thaw", &change,
@@ -282,7 +131,7 @@ static enum status say_done(struct admin_call *call)
 
 static enum status drain(struct registry *registry, struct release_work *work)
 {
-    TRY(check_known(work->call, NULL, 0, &work->call->why));
+    TRY(releases_check_known(work->call, NULL, 0, &work->call->why));
     TRY(note(registry, work, "daemon.drain", NULL));
     return say_done(work->call);
 }
@@ -302,7 +151,7 @@ static enum status purge(struct releases *r, struct registry *registry, struct r
     struct admin_call *call = work->call;
     const char *subject = record_text(&call->body, "generation");
     char id[SHA256_HEX] = "";
-    TRY(check_known(call, known, ARRAY_LEN(known), &call->why));
+    TRY(releases_check_known(call, known, ARRAY_LEN(known), &call->why));
     if (subject == NULL && record_has(&call->body, "generation"))
         return why_set(&call->why, STATUS_BAD_REQUEST, "generation",
                        "generation: an id or a name is right");
@@ -317,7 +166,7 @@ static enum status purge(struct releases *r, struct registry *registry, struct r
 static enum status fence(struct releases *r, struct registry *registry, struct release_work *work)
 {
     struct admin_call *call = work->call;
-    TRY(check_known(call, NULL, 0, &call->why));
+    TRY(releases_check_known(call, NULL, 0, &call->why));
     TRY(release_fence_namespace(registry, &work->terms, call->subject, &call->why));
     if (!call->is_dry_run)
         release_lanes_want(&r->lanes, call->subject, LANE_FENCED);
@@ -338,7 +187,7 @@ static enum status forget(struct releases *r, struct registry *registry, struct 
 {
     struct admin_call *call = work->call;
     char id[SHA256_HEX];
-    TRY(check_known(call, NULL, 0, &call->why));
+    TRY(releases_check_known(call, NULL, 0, &call->why));
     TRY(find_id(registry, call->subject, id, &call->why));
     TRY(release_forget(registry, &work->terms, id, &call->why));
     releases_ring(r);
@@ -358,7 +207,7 @@ static enum status cancel_evaluation(struct releases *r, struct registry *regist
 {
     struct admin_call *call = work->call;
     char id[SHA256_HEX];
-    TRY(check_known(call, NULL, 0, &call->why));
+    TRY(releases_check_known(call, NULL, 0, &call->why));
     TRY(find_id(registry, call->subject, id, &call->why));
     if (!releases_evaluation_cancel(r, id, true))
         return why_set(&call->why, STATUS_ILLEGAL_MOVE, "evaluation",
@@ -385,7 +234,6 @@ static enum status carry_out(struct releases *r, struct registry *registry,
                              struct release_work *work)
 {
     struct admin_call *call = work->call;
-    char key[REGISTRY_KEY_ROOM];
     switch (call->op) {
     case ADMIN_GENERATION_LIST:
         return releases_json_generations(r, registry, &call->text, &call->why);
@@ -398,24 +246,15 @@ static enum status carry_out(struct releases *r, struct registry *registry,
     case ADMIN_GENERATION_FORGET:
         return forget(r, registry, work);
     case ADMIN_ROLLOUT_START:
-        return start(r, registry, work);
     case ADMIN_ROLLOUT_LIST:
-        return releases_json_rollouts(registry, &call->text, &call->why);
     case ADMIN_ROLLOUT_READ:
-        TRY(rollout_key(registry, call, key, &call->why));
-        return tell_rollout(r, registry, call, key);
     case ADMIN_ROLLOUT_APPROVE:
-        return command(r, registry, work, EVENT_APPROVE);
     case ADMIN_ROLLOUT_PAUSE:
-        return command(r, registry, work, EVENT_PAUSE);
     case ADMIN_ROLLOUT_RESUME:
-        return command(r, registry, work, EVENT_RESUME);
     case ADMIN_ROLLOUT_PROMOTE:
-        return command(r, registry, work, EVENT_PROMOTE);
     case ADMIN_ROLLOUT_ABORT:
-        return command(r, registry, work, EVENT_ABORT);
     case ADMIN_ROLLBACK:
-        return roll_back(r, registry, work);
+        return releases_call_rollout(r, registry, work);
     case ADMIN_AUDIT_LIST:
         return list_audit(registry, call);
     case ADMIN_DRAIN:

@@ -4,7 +4,7 @@
  *         receipt is kept and the generation moves: evaluated, then the fixed prompts in its own namespace, then
  *         warmed. The baseline is stable's weights in a namespace made for this run, so that both are cold.
  * ALWAYS  (1) What did not pass stays ready, with its receipt, and may be evaluated again.  keep_end
- * THREAD  loader, but for releases_json_evaluation and releases_evaluation_cancel (registry)
+ * THREAD  loader, but for releases_evaluation_cancel (registry)
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/releases_priv.h"
@@ -404,72 +404,4 @@ void releases_evaluate_turn(struct releases *r)
     mem_free(end);
     follow_canary(r);
     take_quality(r);
-}
-
-/* ---- what is told of it ---- */
-
-static char *print_progress(struct releases *r)
-{
-    struct evaluator_progress progress;
-    struct canonical_json json;
-    char *text = NULL;
-    evaluator_progress(r->evaluator, &progress);
-    canonical_init(&json, 1 << 16);
-    canonical_open_object(&json, NULL);
-    evaluator_progress_write(&progress, "progress", &json);
-    canonical_close_object(&json);
-    return canonical_take(&json, &text, NULL) == OK ? text : NULL;
-}
-
-static enum status add_progress(struct releases *r, struct record *json, struct why *ret_why)
-{
-    struct record whole;
-    char *text = print_progress(r);
-    if (text == NULL)
-        return STATUS_NO_MEMORY;
-    enum status s = record_read(text, strlen(text), &whole, ret_why);
-    mem_free(text);
-    TRY(s);
-    struct record progress = record_child(&whole, "progress");
-    record_set_record(json, "progress", &progress);
-    record_release(&whole);
-    return OK;
-}
-
-static void add_receipt(struct registry *registry, const struct record *row, const char *kind,
-                        struct record *json)
-{
-    struct record named = record_child(row, "receipts"), body;
-    struct why unheard;
-    const char *hash = record_text(&named, kind);
-    if (hash == NULL || registry_get(registry, REGISTRY_RECEIPTS, hash, &body, &unheard) != OK) {
-        record_set_text(json, kind, NULL);
-        return;
-    }
-    record_set_record(json, kind, &body);
-    record_release(&body);
-}
-
-enum status releases_json_evaluation(struct releases *r, struct registry *registry, const char *id,
-                                     char **ret_text, struct why *ret_why)
-{
-    static const char *const kinds[] = {"evaluation", "evaluation_manifest", "warming"};
-    struct record row, json;
-    TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
-    record_init(&json);
-    pthread_mutex_lock(&r->lock);
-    bool is_running = strcmp(r->evaluated, id) == 0;
-    pthread_mutex_unlock(&r->lock);
-    record_set_text(&json, "id", id);
-    record_set_flag(&json, "is_running", is_running);
-    record_set_text(&json, "state", record_text(&row, "state"));
-    record_set_text(&json, "progress", NULL);
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        add_receipt(registry, &row, kinds[i], &json);
-    enum status s = is_running && r->evaluator != NULL ? add_progress(r, &json, ret_why) : OK;
-    if (s == OK && (*ret_text = record_print(&json)) == NULL)
-        s = STATUS_NO_MEMORY;
-    record_release(&json);
-    record_release(&row);
-    return s;
 }

@@ -147,15 +147,20 @@ void releases_do_job(struct releases *r, struct registry_job *job);
 void releases_copy_route(struct releases *r, struct projection *ret_route);
 /* The loader has something to look at. Any thread. */
 void releases_ring(struct releases *r);
+
+/* ---- releases_ask.c ---- */
+
+/* Any thread: the call is answered; the loop hands it back. */
+void releases_answer(struct releases *r, struct release_work *work);
+/* The end: calls that wait for the loader are answered DRAINING. Loop thread. */
+void releases_end_calls(struct releases *r);
+
+/* ---- releases_store.c ---- */
+
 /* Where the bytes of a checkpoint or a set lie. NOT_FOUND. */
 enum status releases_find_file(struct releases *r, const char *hash,
                                char ret_path[RELEASES_PATH_ROOM], struct why *ret_why) MUST_USE;
 enum status releases_keep_path(struct releases *r, const char *hash, const char *path) MUST_USE;
-/* Any thread: the call is answered; the loop hands it back. */
-void releases_answer(struct releases *r, struct release_work *work);
-
-/* ---- releases_store.c ---- */
-
 /* Keeps a file: its hash, by which releases_find_file finds it. */
 enum status releases_store(struct releases *r, const char *path, char ret_hash[SHA256_HEX],
                            struct why *ret_why) MUST_USE;
@@ -172,6 +177,9 @@ void releases_effects_init(struct releases *r);
 void *releases_loader_run(void *releases);
 /* Loads what the route needs and lets go of what nothing needs. */
 enum status releases_reconcile(struct releases *r, bool is_start, struct why *ret_why) MUST_USE;
+
+/* ---- releases_load.c ---- */
+
 /* A lane for a generation under a namespace, in the engine and in the book. */
 struct release_load {
     const char *id, *space, *file, *kv_type;
@@ -247,6 +255,16 @@ enum status releases_find_generation(struct registry *registry, const char *subj
                                      char ret_id[SHA256_HEX], struct record *ret_row,
                                      struct why *ret_why) MUST_USE;
 
+/* BAD_REQUEST names the first member of the call's body that is none of the known. */
+enum status releases_check_known(const struct admin_call *call, const char *const *known,
+                                 size_t n, struct why *ret_why) MUST_USE;
+
+/* ---- releases_calls_rollout.c ---- */
+
+/* ROLLOUT_... and ROLLBACK. */
+enum status releases_call_rollout(struct releases *r, struct registry *registry,
+                                  struct release_work *work) MUST_USE;
+
 /* ---- releases_json.c: what calls are answered with; registry thread ---- */
 
 /* The answer of a call about one generation; the loader. */
@@ -258,7 +276,7 @@ enum status releases_json_generations(struct releases *r, struct registry *regis
                                       char **ret_text, struct why *ret_why) MUST_USE;
 enum status releases_json_rollouts(struct registry *registry, char **ret_text,
                                    struct why *ret_why) MUST_USE;
-/* releases_evaluate.c: progress, manifest and receipts. */
+/* Progress, manifest and receipts. */
 enum status releases_json_evaluation(struct releases *r, struct registry *registry, const char *id,
                                      char **ret_text, struct why *ret_why) MUST_USE;
 enum status releases_json_audit(struct registry *registry, int64_t after, int64_t limit,

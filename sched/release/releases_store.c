@@ -1,12 +1,47 @@
 /* releases_store.c: a file that a generation is made of is put where it stays: in the object store, or, without one, it stays
- * where it is and its path is remembered.
+ * where it is and its path is remembered. By its hash it is found again.
  *
- * THREAD  loader, or whoever starts
+ * THREAD  loader, or whoever starts; releases_find_file and releases_keep_path: any
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/releases_priv.h"
 
+#include "config/mem.h"
 #include "sched/release/object_store.h"
+
+enum status releases_find_file(struct releases *r, const char *hash,
+                               char ret_path[RELEASES_PATH_ROOM], struct why *ret_why)
+{
+    if (r->dir[0] != '\0' && object_store_has(r->dir, hash)) {
+        object_store_path(r->dir, hash, ret_path);
+        return OK;
+    }
+    bool is_found = false;
+    pthread_mutex_lock(&r->lock);
+    for (const struct release_path *p = r->paths; p != NULL && !is_found; p = p->next)
+        if (strcmp(p->hash, hash) == 0) {
+            snprintf(ret_path, RELEASES_PATH_ROOM, "%s", p->path);
+            is_found = true;
+        }
+    pthread_mutex_unlock(&r->lock);
+    return is_found ? OK
+                    : why_set(ret_why, STATUS_NOT_FOUND, "object",
+                              "the file %.16s of the generation is not there any more", hash);
+}
+
+enum status releases_keep_path(struct releases *r, const char *hash, const char *path)
+{
+    struct release_path *p = mem_zalloc(1, sizeof *p);
+    if (p == NULL)
+        return STATUS_NO_MEMORY;
+    snprintf(p->hash, sizeof p->hash, "%s", hash);
+    snprintf(p->path, sizeof p->path, "%s", path);
+    pthread_mutex_lock(&r->lock);
+    p->next = r->paths;
+    r->paths = p;
+    pthread_mutex_unlock(&r->lock);
+    return OK;
+}
 
 struct copying {
     struct registry_job job; /* first */
