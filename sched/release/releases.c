@@ -373,6 +373,7 @@ void releases_free(struct releases **releases)
         r->paths = p->next;
         mem_free(p);
     }
+    mem_free(r->evaluation_text); /* of a run that the end has cut off */
     sha256_free(&r->sha);
     if (r->has_lock)
         pthread_mutex_destroy(&r->lock);
