@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/mem.h"
 #include "server/admin_line.h"
+#include "server/rollout_watch.h"
 #include "server/admin_show.h"
 
 static int no_memory(void)
@@ -152,7 +153,7 @@ int rollback_command(size_t n_words, char *const *words)
     if (line.words.n_positionals != 0)
         code = command_misused("rollback", "rollback takes no words: it goes to the previous generation");
     else
-        code = body != NULL ? admin_line_do(&line, &q, "rolled back") : no_memory();
+        code = body != NULL ? rollout_watch_answer(&line, &q, "rolled back") : no_memory();
     mem_free(body);
     admin_line_release(&line);
     return code;

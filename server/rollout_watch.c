@@ -12,7 +12,7 @@
 #include "config/mem.h"
 #include "server/rollout_screen.h"
 
-enum { CHANGES_ROOM = 512 };
+enum { CHANGES_ROOM = 512, ROLLBACK_POLL_NS = 50000000 };
 
 static bool has_ended(enum rollout_state state)
 {
@@ -84,18 +84,38 @@ int rollout_watch(struct admin_line *line, const char *id, bool is_live)
     return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
 }
 
+/* Asks until the rollback that has begun is over. False: printed, *ret_code. */
+static bool await_rollback(struct admin_line *line, struct admin_answer *answer, json_t **status, int *ret_code)
+{
+    while (rollout_screen_state(*status) == ROLLOUT_ROLLING_BACK) {
+        char id[ADMIN_SUBJECT_ROOM];
+        snprintf(id, sizeof id, "%s", rollout_screen_text(*status, "id"));
+        struct admin_question q = {.op = ADMIN_ROLLOUT_READ, .subject = id};
+        json_decref(*status);
+        mem_free(answer->text);
+        *status = NULL;
+        (void)nanosleep(&(struct timespec){.tv_nsec = ROLLBACK_POLL_NS}, NULL);
+        if (!admin_line_ask(line, &q, answer, status, ret_code))
+            return false;
+    }
+    return true;
+}
+
 int rollout_watch_answer(struct admin_line *line, struct admin_question *q, const char *headline)
 {
     struct admin_answer answer;
     json_t *status = NULL;
     int code;
-    if (!admin_line_ask(line, q, &answer, &status, &code))
+    if (!admin_line_ask(line, q, &answer, &status, &code) || !await_rollback(line, &answer, &status, &code))
         return code;
-    if (!admin_line_has(line, ADMIN_FLAG_JSON))
+    bool is_blocked = rollout_screen_state(status) == ROLLOUT_BLOCKED;
+    if (!is_blocked && !admin_line_has(line, ADMIN_FLAG_JSON))
         printf("%s%s\n", headline, q->is_dry_run ? " (a dry run: nothing was changed)" : "");
     if (!q->is_dry_run || admin_line_has(line, ADMIN_FLAG_JSON))
         show(line, &answer, status, false);
+    if (is_blocked)
+        fprintf(stderr, "foldkv: the rollback is blocked: %s\n", rollout_screen_text(status, "note"));
     json_decref(status);
     mem_free(answer.text);
-    return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
+    return fflush(stdout) == 0 && !is_blocked ? COMMAND_DONE : COMMAND_FAILED;
 }

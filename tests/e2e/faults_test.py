@@ -198,12 +198,12 @@ class Blocked(Faults):
             previous = self.promoted(d)
             generation, file = previous["id"][:16], os.path.join(self.state, "objects", previous["object"])
             os.unlink(file)
-            d.foldkv("rollback")
+            self.assertIn("is blocked", d.foldkv("rollback", code=1))
             self.is_blocked(d, "is not there any more", previous["object"][:16])
             self.assertEqual(json.loads(d.foldkv("generations", generation, "--json"))["id"], previous["id"])
             self.serves_nobody(d)
             shutil.copy(self.three, file)  # another file under the name
-            d.foldkv("rollback")
+            self.assertIn("the registry says", d.foldkv("rollback", code=1))
             self.assertTrue(wait_until(lambda: "the registry says" in (d.rollout()["note"] or "")), d.rollout())
             self.is_blocked(d, previous["object"][:16])
             self.serves_nobody(d)
@@ -224,11 +224,11 @@ class Blocked(Faults):
 
                 identity = json.loads(body)["identity"]
                 put(body.replace(identity, "0" * 64))
-                d.foldkv("rollback")
+                d.foldkv("rollback", code=1)
                 self.is_blocked(d)
                 self.assertEqual({d.answer()[0] for _ in range(40)}, {stable}, "stable serves on, and it alone")
                 self.assertEqual(d.get("/readyz"), "ok\n")
-                d.foldkv("rollback")
+                d.foldkv("rollback", code=1)
                 self.assertTrue(wait_until(lambda: d.rollout()["now"]["state"] == "blocked"))
                 put(body)
             self.rolls_back(d, stable)
@@ -239,7 +239,7 @@ class Blocked(Faults):
         d = self.daemon()
         previous = self.promoted(d)
         os.unlink(os.path.join(self.state, "objects", previous["object"]))
-        d.foldkv("rollback")
+        d.foldkv("rollback", code=1)
         self.is_blocked(d, previous["object"][:16])
         d.stop()
         with self.assertRaises(AssertionError) as caught:
