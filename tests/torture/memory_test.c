@@ -4,6 +4,7 @@
  *         for n = 1, 2, ...; it is over when a run goes through with the failure still ahead.
  */
 // SPDX-License-Identifier: Apache-2.0
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "tests/support/suite_run.h"
 #include "tests/torture/victim.h"
 
-enum { ALLOCATIONS_MAX = 2000, FAR_AWAY = 1 << 30 };
+enum { ALLOCATIONS_MAX = 2000, COUNTED_RUNS = 5, FAR_AWAY = 1 << 30 };
 
 static void fail_allocation(struct daemon *victim, int n)
 {
@@ -70,6 +71,20 @@ static struct outcome run(struct daemon *victim, const struct scenario *s)
     return o;
 }
 
+/* How many allocations the scenario takes. Others of the process allocate now and then, so the least of some runs counts. */
+static int allocations_of(struct daemon *victim, const struct scenario *s)
+{
+    int least = INT_MAX;
+    for (int i = 0; i < COUNTED_RUNS; i++) {
+        double before = allocations(victim), scrape = allocations(victim) - before;
+        before = allocations(victim);
+        ck_assert_int_eq(run(victim, s).status, 200);
+        int n = (int)(allocations(victim) - before - scrape);
+        least = n > 0 && n < least ? n : least;
+    }
+    return least;
+}
+
 START_TEST(every_allocation_fails_once)
 {
     const struct scenario *s = &scenarios[_i];
@@ -78,10 +93,7 @@ START_TEST(every_allocation_fails_once)
     int descriptors = daemon_descriptors(victim);
     struct outcome good = run(victim, s);
     ck_assert_int_eq(good.status, 200);
-    double before = allocations(victim), scrape = allocations(victim) - before;
-    before = allocations(victim);
-    ck_assert_int_eq(run(victim, s).status, 200);
-    int n_allocations = (int)(allocations(victim) - before - scrape);
+    int n_allocations = allocations_of(victim, s);
     ck_assert_int_gt(n_allocations, 3);
     ck_assert_int_lt(n_allocations, ALLOCATIONS_MAX);
     int refused = 0;
