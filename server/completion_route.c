@@ -41,9 +41,10 @@ enum status completion_choose(struct completion *k)
     struct arm_session session = session_of(k);
     struct slice model = {0};
     uint64_t context = (uint64_t)k->ids.count + k->asked->max_tokens;
+    uint32_t chunk = k->service->options.engine_prefill_chunk; /* the most rows of one step */
     const struct evaluation_cell cell = {
         .context = context < k->context ? (uint32_t)context : k->context,
-        .query_length = (uint32_t)k->ids.count};
+        .query_length = k->ids.count < chunk ? (uint32_t)k->ids.count : chunk};
     if (service_is_pin(k->service, k->asked->model))
         model = k->asked->model;
     TRY(releases_choose(k->service->releases, &session, model, k->service->may_pin, cell,

@@ -154,6 +154,17 @@ class Release(unittest.TestCase):
             self.assertEqual(d.process.wait(30), 0)
         self.verify()
 
+    def test_4c_a_long_prompt_lies_inside_the_tested_chunks(self):
+        """A prompt is computed a chunk at a step: tested for such chunks, a candidate takes longer prompts too, up to the tested context."""
+        with self.daemon("--prefill-chunk", "64") as d:
+            two = json.loads(d.foldkv("publish", self.two, "--name", "two", "--json"))["id"][:16]
+            d.evaluate("two")
+            d.start("two", 3000)
+            d.foldkv("rollout", "approve")
+            long, too_long = "w" * 200, "w" * 300
+            self.assertTrue(wait_until(lambda: d.answer(prompt=long)[0] == two), "no long prompt reaches the candidate")
+            self.assertNotIn(two, {d.answer(prompt=too_long)[0] for _ in range(40)})
+
     def test_5_nothing_of_it_is_on_the_inference_port(self):
         with self.daemon() as d:
             for path in ("/admin/v1/generations", "/admin/v1/rollback"):
