@@ -9,8 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/evaluate/evaluation_set.h"
 
-#include <errno.h>
-
+#include "config/file_text.h"
 #include "config/mem.h"
 
 enum { FIELD_ROOM = 64 };
@@ -205,21 +204,11 @@ enum status evaluation_set_parse(struct slice text, struct evaluation_set **ret_
 enum status evaluation_set_read_file(const char *path, struct evaluation_set **ret_set,
                                      struct why *ret_why)
 {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return why_set(ret_why, STATUS_IO, "", "the evaluation set %s cannot be opened: %s", path,
-                       strerror(errno));
-    char *bytes = mem_alloc(EVALUATION_SET_BYTES_MAX + 1);
-    size_t len = bytes != NULL ? fread(bytes, 1, EVALUATION_SET_BYTES_MAX + 1, file) : 0;
-    enum status s;
-    if (bytes == NULL)
-        s = why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to read %s", path);
-    else if (ferror(file) != 0)
-        s = why_set(ret_why, STATUS_IO, "", "the evaluation set %s cannot be read: %s", path,
-                    strerror(errno));
-    else
-        s = evaluation_set_parse((struct slice){bytes, len}, ret_set, ret_why);
+    char *bytes;
+    size_t len;
+    TRY(file_text_read(path, "the evaluation set", EVALUATION_SET_BYTES_MAX, &bytes, &len,
+                       ret_why));
+    enum status s = evaluation_set_parse((struct slice){bytes, len}, ret_set, ret_why);
     mem_free(bytes);
-    fclose(file);
     return s;
 }

@@ -7,9 +7,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/judge/rollout_plan.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
+#include "config/file_text.h"
 #include "config/mem.h"
 
 enum {
@@ -140,25 +140,15 @@ enum status rollout_plan_parse(struct slice text, struct rollout_plan *ret_plan,
 enum status rollout_plan_read_file(const char *path, struct rollout_plan *ret_plan,
                                    struct why *ret_why)
 {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return why_set(ret_why, STATUS_IO, "", "the plan %s cannot be opened: %s", path,
-                       strerror(errno));
-    char *bytes = mem_alloc(ROLLOUT_PLAN_BYTES_MAX + 1);
-    size_t len = bytes != NULL ? fread(bytes, 1, ROLLOUT_PLAN_BYTES_MAX + 1, file) : 0;
-    enum status s;
-    if (bytes == NULL)
-        s = why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to read %s", path);
-    else if (ferror(file) != 0)
-        s = why_set(ret_why, STATUS_IO, "", "the plan %s cannot be read: %s", path,
-                    strerror(errno));
-    else if (len > ROLLOUT_PLAN_BYTES_MAX)
-        s = why_set(ret_why, STATUS_BAD_REQUEST, "", "the plan %s has more than %d bytes", path,
-                    ROLLOUT_PLAN_BYTES_MAX);
-    else
-        s = rollout_plan_parse((struct slice){bytes, len}, ret_plan, ret_why);
+    char *bytes;
+    size_t len;
+    TRY(file_text_read(path, "the plan", ROLLOUT_PLAN_BYTES_MAX, &bytes, &len, ret_why));
+    enum status s =
+        len > ROLLOUT_PLAN_BYTES_MAX
+            ? why_set(ret_why, STATUS_BAD_REQUEST, "", "the plan %s has more than %d bytes", path,
+                      ROLLOUT_PLAN_BYTES_MAX)
+            : rollout_plan_parse((struct slice){bytes, len}, ret_plan, ret_why);
     mem_free(bytes);
-    fclose(file);
     return s;
 }
 
