@@ -21,16 +21,10 @@ enum status answer_find(struct registry *registry, const char *key, const char *
 enum status answer_forget(struct registry *registry, int64_t at_us, struct why *ret_why)
 {
     char before[24];
-    sqlite3_stmt *statement = NULL;
     if (registry->is_lost || registry->is_reader)
         return OK; /* what cannot be written stays */
     snprintf(before, sizeof before, "%" PRId64, at_us);
-    TRY(registry_prepare(registry,
-                         "DELETE FROM answers WHERE (body ->> 'at_us') < CAST(?1 AS INTEGER)",
-                         before, NULL, NULL, &statement, ret_why));
-    enum status s = sqlite3_step(statement) == SQLITE_DONE
-                        ? OK
-                        : registry_sql_failed(registry, "forgetting answers", ret_why);
-    sqlite3_finalize(statement);
-    return s;
+    return registry_run(registry,
+                        "DELETE FROM answers WHERE (body ->> 'at_us') < CAST(?1 AS INTEGER)",
+                        before, NULL, NULL, "forgetting answers", ret_why);
 }

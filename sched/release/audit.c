@@ -47,16 +47,10 @@ static enum status insert(struct registry *registry, int64_t seq, const char *ha
                           const char *text, struct why *ret_why)
 {
     char number[24];
-    sqlite3_stmt *statement = NULL;
     snprintf(number, sizeof number, "%" PRId64, seq);
-    TRY(registry_prepare(registry,
-                         "INSERT INTO audit(seq, hash, body) VALUES(CAST(?1 AS INTEGER), ?2, ?3)",
-                         number, hash, text, &statement, ret_why));
-    enum status s = sqlite3_step(statement) == SQLITE_DONE
-                        ? OK
-                        : registry_sql_failed(registry, "writing the audit", ret_why);
-    sqlite3_finalize(statement);
-    return s;
+    return registry_run(registry,
+                        "INSERT INTO audit(seq, hash, body) VALUES(CAST(?1 AS INTEGER), ?2, ?3)",
+                        number, hash, text, "writing the audit", ret_why);
 }
 
 enum status audit_append(struct registry *registry, struct record *entry, struct why *ret_why)

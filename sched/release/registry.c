@@ -185,20 +185,26 @@ enum status registry_epoch(struct registry *registry, int64_t *ret_epoch, struct
     return OK;
 }
 
+enum status registry_run(struct registry *registry, const char *sql, const char *first,
+                         const char *second, const char *third, const char *doing,
+                         struct why *ret_why)
+{
+    sqlite3_stmt *statement = NULL;
+    TRY(registry_prepare(registry, sql, first, second, third, &statement, ret_why));
+    enum status s =
+        sqlite3_step(statement) == SQLITE_DONE ? OK : registry_sql_failed(registry, doing, ret_why);
+    sqlite3_finalize(statement);
+    return s;
+}
+
 enum status registry_put(struct registry *registry, enum registry_table table, const char *key,
                          const char *body, struct why *ret_why)
 {
     char sql[160];
-    sqlite3_stmt *statement = NULL;
     snprintf(sql, sizeof sql,
              "INSERT INTO %s(key, body) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET body = ?2",
              table_names[table]);
-    TRY(registry_prepare(registry, sql, key, body, NULL, &statement, ret_why));
-    enum status s = sqlite3_step(statement) == SQLITE_DONE
-                        ? OK
-                        : registry_sql_failed(registry, "writing a row", ret_why);
-    sqlite3_finalize(statement);
-    return s;
+    return registry_run(registry, sql, key, body, NULL, "writing a row", ret_why);
 }
 
 void registry_probe(struct registry *registry)

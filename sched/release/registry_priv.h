@@ -35,6 +35,10 @@ enum status registry_exec(struct registry *registry, const char *sql, struct why
 enum status registry_prepare(struct registry *registry, const char *sql, const char *first,
                              const char *second, const char *third, sqlite3_stmt **ret_statement,
                              struct why *ret_why) MUST_USE;
+/* Runs one statement that gives no rows, with its texts bound likewise; doing as in registry_sql_failed. */
+enum status registry_run(struct registry *registry, const char *sql, const char *first,
+                         const char *second, const char *third, const char *doing,
+                         struct why *ret_why) MUST_USE;
 /* In place of whatever was there. */
 enum status registry_put(struct registry *registry, enum registry_table table, const char *key,
                          const char *body, struct why *ret_why) MUST_USE;
