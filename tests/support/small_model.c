@@ -13,6 +13,7 @@
 #include "config/mem.h"
 #include "kernels/half.h"
 #include "tests/support/noise.h"
+#include "tests/support/suite_run.h"
 
 struct small_model small_model_default(void)
 {
@@ -273,4 +274,14 @@ char *small_model_bytes(const struct small_model *m, size_t *ret_len)
     char *bytes = gguf_writer_finish(w, ret_len);
     gguf_writer_free(&w);
     return bytes;
+}
+
+struct gguf *small_model_open(const struct small_model *model, char **ret_bytes)
+{
+    struct gguf *gguf = NULL;
+    struct why why = {0};
+    size_t len;
+    *ret_bytes = small_model_bytes(model, &len);
+    ck_assert_msg(gguf_parse(*ret_bytes, len, &gguf, &why) == OK, "%s", why.text);
+    return gguf;
 }

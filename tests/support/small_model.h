@@ -4,6 +4,7 @@
 #ifndef FOLDKV_TESTS_SMALL_MODEL_H
 #define FOLDKV_TESTS_SMALL_MODEL_H
 
+#include "config/gguf.h"
 #include "tests/support/gguf_writer.h"
 
 struct small_model {
@@ -28,5 +29,7 @@ struct small_model small_model_default(void);
 struct gguf_writer *small_model_writer(const struct small_model *model);
 /* The finished file, freed with mem_free. */
 char *small_model_bytes(const struct small_model *model, size_t *ret_len);
+/* The same, opened; fails the test if it cannot be. The bytes stay as long as the gguf. */
+struct gguf *small_model_open(const struct small_model *model, char **ret_bytes);
 
 #endif

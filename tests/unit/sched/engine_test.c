@@ -17,10 +17,7 @@ static struct gguf *gguf;
 static void load(void)
 {
     struct small_model model = small_model_default();
-    struct why why = {0};
-    size_t len;
-    bytes = small_model_bytes(&model, &len);
-    ck_assert_msg(gguf_parse(bytes, len, &gguf, &why) == OK, "%s", why.text);
+    gguf = small_model_open(&model, &bytes);
 }
 
 static void unload(void)
