@@ -57,7 +57,7 @@ enum status options_load(size_t n_words, char *const *words, char *const *enviro
                          struct options_line *ret_line, struct why *ret_why) MUST_USE;
 
 /* One reader each; what they do not mention stays as it is. On failure options may be partly
- * changed. */
+ * changed. A path with a - before it need not exist. */
 enum status options_read_file(struct options *options, const char *path,
                               struct why *ret_why) MUST_USE;
 /* The same over text in memory; origin stands in for the path in errors. */

@@ -3,6 +3,7 @@
  * HOW     A line is blank, a comment (# first), or one option. A value runs to the end of the line
  *         or to a # behind a blank; in double quotes it may hold anything printable, with \" and \\
  *         for those two.
+ *         A path behind a - need not exist, as in a unit of systemd.
  * ALWAYS  (1) A key stands in a file once, so no line silently undoes another.   read_line
  *         (2) At most FILE_BYTES_MAX bytes are read, whatever the path is.       options_read_file
  */
@@ -136,7 +137,11 @@ enum status options_read_text(struct options *options, struct slice text, const 
 
 enum status options_read_file(struct options *options, const char *path, struct why *ret_why)
 {
+    bool is_optional = path[0] == '-' && path[1] != '\0';
+    path += is_optional;
     FILE *file = fopen(path, "rbe");
+    if (file == NULL && is_optional && errno == ENOENT)
+        return OK;
     if (file == NULL)
         return why_set(ret_why, STATUS_IO, "config", "%.200s: cannot be read: %s", path,
                        strerror(errno));

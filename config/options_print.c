@@ -103,8 +103,10 @@ char *options_help(const struct option_extra *extras, size_t n_extras)
         add_wrapped(&out, "        ", extras[i].prose);
     }
     text_buf_add(&out, "  --config FILE\n");
-    add_wrapped(&out, "        ",
-                "File of `section.name = value` lines; FOLDKV_CONFIG names it too.");
+    add_wrapped(
+        &out, "        ",
+        "File of `section.name = value` lines; FOLDKV_CONFIG names it too. With a - before it, "
+        "it need not exist.");
     text_buf_add(&out, "  --help, -h\n        This text.\n");
     for (size_t i = 0; i < option_count; i++)
         add_flag_help(&out, &option_rows[i]);

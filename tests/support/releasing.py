@@ -39,9 +39,9 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Releasing(Daemon):
-    def __init__(self, state, model_path, *flags):
+    def __init__(self, state, model_path, *flags, under=()):
         self.state = state
-        super().__init__("--state", state, "--cache-bytes", "8MiB", "--release-control-bytes", "8MiB", *flags, model_path=model_path)
+        super().__init__("--state", state, "--cache-bytes", "8MiB", "--release-control-bytes", "8MiB", *flags, model_path=model_path, under=under)
 
     def ask(self, method, path, body=None, match=None, key=None, **headers):
         """(status, JSON or text, headers) of a call of the admin API; a change carries a key and, if none is given, the epoch."""

@@ -257,6 +257,19 @@ START_TEST(a_flag_beats_environment_beats_file_beats_default)
 }
 END_TEST
 
+START_TEST(a_file_behind_a_dash_may_be_absent)
+{
+    char path[] = "/tmp/foldkv-options-test-XXXXXX", optional[64];
+    const char text[] = "server.threads = none\n";
+    write_file(path, text, sizeof text - 1);
+    snprintf(optional, sizeof optional, "-%s", path);
+    ck_assert_int_eq(options_read_file(&options, optional, &why), STATUS_BAD_OPTION);
+    unlink(path);
+    ck_assert_int_eq(options_read_file(&options, optional, &why), OK);
+    ck_assert_int_eq(options_read_file(&options, "-", &why), STATUS_IO);
+}
+END_TEST
+
 START_TEST(a_file_has_a_limit)
 {
     char path[] = "/tmp/foldkv-options-test-XXXXXX";
@@ -351,6 +364,7 @@ int main(void)
     tcase_add_test(tc, the_environment);
     tcase_add_test(tc, a_flag_beats_environment_beats_file_beats_default);
     tcase_add_test(tc, a_file_has_a_limit);
+    tcase_add_test(tc, a_file_behind_a_dash_may_be_absent);
     tcase_add_test(tc, committed_texts_are_fresh);
     tcase_add_test(tc, the_example_file_sets_the_defaults);
     tcase_add_test(tc, texts_need_memory);

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon as deploy/foldkv.service runs it: service_test.py MAKE_MODEL REFUSING"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(SOURCE, "tests", "support"))
+from daemon import Daemon, required, run_cases, seconds  # noqa: E402
+from releasing import Releasing, make_model  # noqa: E402
+
+MAKE_MODEL, REFUSING = (os.path.abspath(path) for path in sys.argv[1:3])
+del sys.argv[1:]
+
+
+def unit():
+    """Setting to the list of its values in deploy/foldkv.service."""
+    found = {}
+    with open(os.path.join(SOURCE, "deploy", "foldkv.service"), encoding="utf-8") as f:
+        for name, value in re.findall(r"^(\w+)=(.*)$", f.read(), re.M):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+class Service(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.model = make_model(MAKE_MODEL, self.folder.name, "small")
+
+    def test_1_the_filter_bites(self):
+        code = "import os\ntry: os.setpriority(os.PRIO_PROCESS, 0, 19)\nexcept PermissionError: os._exit(3)"
+        run = subprocess.run([REFUSING, sys.executable, "-c", code], timeout=seconds(30), check=False)
+        self.assertEqual(run.returncode, 3)
+
+    def test_2_serves_with_calls_refused(self):
+        with Daemon("--threads", "2", model_path=self.model) as free:
+            wanted = free.complete("hello w", max_tokens=8, temperature=0)["choices"]
+        with Releasing(os.path.join(self.folder.name, "state"), self.model, "--threads", "2", under=(REFUSING,)) as daemon:
+            self.assertEqual(daemon.complete("hello w", max_tokens=8, temperature=0)["choices"], wanted)
+            self.assertEqual(daemon.ask("GET", "/admin/v1/generations")[0], 200)
+            with open(f"/proc/{daemon.process.pid}/status", encoding="utf-8") as f:
+                self.assertIn("\nSeccomp:\t2\n", f.read())
+
+    def test_3_a_refused_call_is_an_error_there_too(self):
+        found = unit()
+        self.assertEqual(found["SystemCallErrorNumber"], ["EPERM"])
+        again = found["SystemCallFilter"][-1].split()
+        for call in ("sched_setaffinity", "sched_setattr", "setpriority"):
+            self.assertIn(call, again)
+
+    def test_4_its_options_file_may_be_absent(self):
+        command = unit()["ExecStart"][0].split()
+        self.assertEqual(command[0], "/usr/local/bin/foldkv")
+        path = command[command.index("--config") + 1]
+        self.assertTrue(path.startswith("-/"), path)
+        missing = os.path.join(self.folder.name, "absent.conf")
+        with Daemon("--threads", "1", "--config", "-" + missing, model_path=self.model) as daemon:
+            daemon.get("/readyz")
+        with open(missing, "w", encoding="utf-8") as f:
+            f.write("server.threads = none\n")
+        for config, named in (("-" + missing, "server.threads"), (missing + ".too", "absent.conf.too")):
+            run = subprocess.run([required("FOLDKV_TEST_BINARY"), "serve", self.model, "--config", config], capture_output=True,
+                                 text=True, timeout=seconds(30), check=False)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn(named, run.stderr)
+
+
+if __name__ == "__main__":
+    run_cases()
