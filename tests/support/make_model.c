@@ -10,21 +10,22 @@
 #include <math.h>
 
 #include "config/mem.h"
-#include "tests/support/small_model.h"
+#include "tests/support/model_shapes.h"
 #include "tests/support/vocabulary_file.h"
 
 struct wish {
     struct small_model model;
     const char *name;
-    uint64_t cut; /* bytes that the file keeps; 0: all */
-    bool has_nan, has_other_vocabulary, is_nudged;
+    uint32_t vocab; /* tokens; 0: as many as vocabulary_file.h names */
+    uint64_t cut;   /* bytes that the file keeps; 0: all */
+    bool has_nan, has_other_vocabulary, has_no_vocabulary, is_nudged;
 };
 
 static const char usage[] =
-    "usage: make_model OUT.gguf [--seed N] [--layers N] [--hidden N] [--ffn N] [--heads N] [--kv-heads N]\n"
-    "       [--context N] [--type GGML-ID] [--vocab N] [--name TEXT]\n"
+    "usage: make_model OUT.gguf [--shape NAME] (of model_shapes.c; before the others) [--seed N] [--layers N]\n"
+    "       [--hidden N] [--ffn N] [--heads N] [--kv-heads N] [--context N] [--type GGML-ID] [--head-type GGML-ID] [--vocab N] [--name TEXT]\n"
     "       [--nudge] (one weight differs) [--nan] (one weight is NaN) [--other-vocab] (one token differs)\n"
-    "       [--cut BYTES] (only the first of the file)\n";
+    "       [--no-vocab] (no tokenizer at all) [--cut BYTES] (only the first of the file)\n";
 
 static bool read_number(const char *text, uint64_t most, uint64_t *ret)
 {
@@ -42,6 +43,7 @@ static bool read_switch(const char *flag, struct wish *w)
         {"--nan", &w->has_nan},
         {"--nudge", &w->is_nudged},
         {"--other-vocab", &w->has_other_vocabulary},
+        {"--no-vocab", &w->has_no_vocabulary},
     };
     for (size_t i = 0; i < ARRAY_LEN(switches); i++)
         if (strcmp(flag, switches[i].flag) == 0)
@@ -58,11 +60,14 @@ static bool read_value(const char *flag, const char *value, struct wish *w)
         {"--layers", &w->model.layers},     {"--hidden", &w->model.hidden},
         {"--ffn", &w->model.ffn},           {"--heads", &w->model.heads},
         {"--kv-heads", &w->model.kv_heads}, {"--context", &w->model.context},
-        {"--type", &w->model.type},         {"--vocab", &w->model.vocab},
+        {"--type", &w->model.type},         {"--vocab", &w->vocab},
+        {"--head-type", &w->model.head_type},
     };
     uint64_t number;
     if (strcmp(flag, "--name") == 0)
         return (w->name = value) != NULL;
+    if (strcmp(flag, "--shape") == 0)
+        return model_shape_find(value, &w->model);
     if (strcmp(flag, "--seed") == 0)
         return read_number(value, UINT64_MAX, &w->model.seed);
     if (strcmp(flag, "--cut") == 0)
@@ -108,6 +113,8 @@ static void add_vocabulary(struct gguf_writer *w, uint32_t n_tokens, bool is_oth
 /* Numbers of a tensor that is stored as F32 whatever the matrices are. */
 static void spoil(struct gguf_writer *w, const struct wish *wish)
 {
+    if (!wish->has_nan && !wish->is_nudged)
+        return;
     float *norm = (float *)(void *)gguf_writer_find(w, "blk.0.attn_norm.weight")->data;
     if (wish->has_nan)
         norm[0] = NAN;
@@ -119,7 +126,8 @@ static bool write_file(const char *path, const struct wish *wish)
 {
     size_t len;
     struct gguf_writer *w = small_model_writer(&wish->model);
-    add_vocabulary(w, wish->model.vocab, wish->has_other_vocabulary);
+    if (!wish->has_no_vocabulary)
+        add_vocabulary(w, wish->model.vocab, wish->has_other_vocabulary);
     if (wish->name != NULL) {
         gguf_writer_drop_key(w, "general.name");
         gguf_writer_string(w, "general.name", wish->name);
@@ -139,14 +147,15 @@ static bool write_file(const char *path, const struct wish *wish)
 int main(int argc, char **argv)
 {
     struct wish wish = {.model = small_model_default()};
-    wish.model.vocab = VF_COUNT;
     bool is_right = argc > 1 && argv[1][0] != '-';
     for (int i = 2; i < argc && is_right; i++)
         if (!read_switch(argv[i], &wish)) {
             is_right = i + 1 < argc && read_value(argv[i], argv[i + 1], &wish);
             i++;
         }
-    if (!is_right || wish.model.vocab < VF_COUNT) {
+    if (wish.vocab > 0 || !wish.has_no_vocabulary)
+        wish.model.vocab = wish.vocab > 0 ? wish.vocab : VF_COUNT;
+    if (!is_right || (wish.model.vocab < VF_COUNT && !wish.has_no_vocabulary)) {
         fputs(usage, stderr);
         return 2;
     }

@@ -8,82 +8,21 @@
 #include "config/mem.h"
 #include "tests/support/decoder_rig.h"
 #include "tests/support/engine_rig.h"
+#include "tests/support/model_shapes.h"
 #include "tests/support/reference_forward.h"
-#include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"
 
 enum { TOKENS = 300, GGML_F32 = 0, GGML_F16 = 1, GGML_BF16 = 30 };
 
-/* Shapes as they come: one head to all, uneven groups, layers that differ, windows shorter than
- * the text. */
-static const uint32_t uneven_heads[] = {1, 4, 2, 2};
-static const uint32_t odd_k_map[] = {2, 0, 2, 1, 2, 2}, odd_v_map[] = {0, 1, 1, 2, 0, 0};
-static const struct named_shape {
-    const char *name;
-    struct small_model shape;
-} shapes[] = {
-    {"llama", {.layers = 3, .heads = 6, .kv_heads = 2, .d_qk = 16, .d_v = 16}},
-    {"llama, rope factors",
-     {.layers = 3, .heads = 6, .kv_heads = 2, .d_qk = 32, .d_v = 16, .has_rope_factors = true}},
-    {"llama, another H_kv in each layer",
-     {.layers = 4, .heads = 4, .layer_kv_heads = uneven_heads, .d_qk = 16, .d_v = 48}},
-    {"llama, maps of its own",
-     {.layers = 2,
-      .heads = 6,
-      .kv_heads = 3,
-      .d_qk = 32,
-      .d_v = 16,
-      .k_map = odd_k_map,
-      .n_k_map = 6,
-      .v_map = odd_v_map,
-      .n_v_map = 6}},
-    {"qwen2",
-     {.architecture = "qwen2",
-      .layers = 2,
-      .heads = 14,
-      .kv_heads = 2,
-      .d_qk = 16,
-      .d_v = 16,
-      .has_output = true}},
-    {"qwen3",
-     {.architecture = "qwen3", .layers = 2, .heads = 8, .kv_heads = 4, .d_qk = 32, .d_v = 32}},
-    {"exaone4",
-     {.architecture = "exaone4",
-      .layers = 3,
-      .heads = 8,
-      .kv_heads = 2,
-      .d_qk = 16,
-      .d_v = 16,
-      .has_rope_factors = true}},
-    {"gemma3",
-     {.architecture = "gemma3",
-      .layers = 7,
-      .heads = 4,
-      .kv_heads = 1,
-      .d_qk = 64,
-      .d_v = 64,
-      .window = 100}},
-};
-
-static struct gguf *make_model(const struct small_model *part, uint32_t type, char **ret_bytes)
+static struct gguf *make_model(int shape, uint32_t type, char **ret_bytes)
 {
-    struct small_model shape = *part, usual = small_model_default();
-    struct why why = {0};
-    struct gguf *gguf;
-    size_t len;
-    shape.hidden = usual.hidden;
-    shape.ffn = usual.ffn;
-    shape.vocab = usual.vocab;
-    shape.context = usual.context;
-    shape.seed = usual.seed;
-    shape.type = shape.head_type = type;
-    *ret_bytes = small_model_bytes(&shape, &len);
-    ck_assert_msg(gguf_parse(*ret_bytes, len, &gguf, &why) == OK, "%s", why.text);
-    return gguf;
+    struct small_model model = model_shape_at((size_t)shape).model;
+    model.type = model.head_type = type;
+    return small_model_open(&model, ret_bytes);
 }
 
 /* Mean absolute difference of the chosen tokens' logprobs. */
-static double mean_difference(const struct small_model *shape, uint32_t type, enum kv_type kv_type)
+static double mean_difference(int shape, uint32_t type, enum kv_type kv_type)
 {
     char *bytes;
     struct gguf *gguf = make_model(shape, type, &bytes);
@@ -103,38 +42,37 @@ static double mean_difference(const struct small_model *shape, uint32_t type, en
     return sum / (TOKENS - 1);
 }
 
-static void check_below(const struct named_shape *s, uint32_t type, enum kv_type kv_type,
-                        double bound)
+static void check_below(int shape, uint32_t type, enum kv_type kv_type, double bound)
 {
-    double mean = mean_difference(&s->shape, type, kv_type);
-    printf("%s, ggml type %u, K/V type %d: mean difference %.2e (bound %.0e)\n", s->name, type,
-           (int)kv_type, mean, bound);
+    double mean = mean_difference(shape, type, kv_type);
+    printf("%s, ggml type %u, K/V type %d: mean difference %.2e (bound %.0e)\n",
+           model_shape_at((size_t)shape).name, type, (int)kv_type, mean, bound);
     ck_assert_double_lt(mean, bound);
     ck_assert_double_gt(mean, 0.0);
 }
 
 START_TEST(f32_weights_and_f32_pages)
 {
-    check_below(&shapes[_i], GGML_F32, KV_F32, 2e-5);
+    check_below(_i, GGML_F32, KV_F32, 2e-5);
 }
 END_TEST
 
 START_TEST(f16_weights_and_f16_pages)
 {
-    check_below(&shapes[_i], GGML_F16, KV_F16, 1e-3);
+    check_below(_i, GGML_F16, KV_F16, 1e-3);
 }
 END_TEST
 
 START_TEST(bf16_weights_and_f16_pages)
 {
-    check_below(&shapes[_i], GGML_BF16, KV_F16, 1e-3);
+    check_below(_i, GGML_BF16, KV_F16, 1e-3);
 }
 END_TEST
 
 /* The rounding of K and V to eight bits is the whole of the difference. */
 START_TEST(f16_weights_and_int8_pages)
 {
-    check_below(&shapes[_i], GGML_F16, KV_I8, 2e-2);
+    check_below(_i, GGML_F16, KV_I8, 2e-2);
 }
 END_TEST
 
@@ -147,7 +85,7 @@ START_TEST(chunks_threads_and_sets_change_no_bit)
         uint32_t threads, chunk;
     } ways[] = {{"scalar", 1, FEW}, {NULL, 1, 1}, {NULL, 3, 1}, {NULL, 2, 2}, {NULL, 3, 37}};
     char *bytes;
-    struct gguf *gguf = make_model(&shapes[_i].shape, GGML_F16, &bytes);
+    struct gguf *gguf = make_model(_i, GGML_F16, &bytes);
     double want[FEW], got[FEW];
     uint32_t ids[FEW], top1[FEW];
     for (uint32_t i = 0; i < FEW; i++)
@@ -158,7 +96,7 @@ START_TEST(chunks_threads_and_sets_change_no_bit)
         decoder_rig_score(&rig, ids, FEW, ways[w].chunk, w == 0 ? want : got, top1);
         for (uint32_t t = 0; w > 0 && t + 1 < FEW; t++)
             ck_assert_msg(memcmp(&want[t], &got[t], sizeof got[t]) == 0,
-                          "%s, way %zu, token %u: %a and %a", shapes[_i].name, w, t, want[t],
+                          "%s, way %zu, token %u: %a and %a", model_shape_at((size_t)_i).name, w, t, want[t],
                           got[t]);
         decoder_rig_release(&rig);
     }
@@ -172,7 +110,7 @@ START_TEST(rows_not_asked_for_change_no_bit)
 {
     enum { FEW = 150, CHUNK = 37 };
     char *bytes;
-    struct gguf *gguf = make_model(&shapes[_i].shape, GGML_F16, &bytes);
+    struct gguf *gguf = make_model(_i, GGML_F16, &bytes);
     struct decoder_rig all, last;
     uint32_t ids[FEW];
     for (uint32_t i = 0; i < FEW; i++)
@@ -224,13 +162,12 @@ int main(void)
     Suite *suite = suite_create("decoder");
     TCase *tc = tcase_create("decoder");
     tcase_set_timeout(tc, 120);
-    int n = (int)ARRAY_LEN(shapes);
-    tcase_add_loop_test(tc, f32_weights_and_f32_pages, 0, n);
-    tcase_add_loop_test(tc, f16_weights_and_f16_pages, 0, n);
+    tcase_add_loop_test(tc, f32_weights_and_f32_pages, 0, MODEL_SHAPES);
+    tcase_add_loop_test(tc, f16_weights_and_f16_pages, 0, MODEL_SHAPES);
     tcase_add_loop_test(tc, bf16_weights_and_f16_pages, 0, 1);
-    tcase_add_loop_test(tc, f16_weights_and_int8_pages, 0, n);
-    tcase_add_loop_test(tc, chunks_threads_and_sets_change_no_bit, 0, n);
-    tcase_add_loop_test(tc, rows_not_asked_for_change_no_bit, 0, n);
+    tcase_add_loop_test(tc, f16_weights_and_int8_pages, 0, MODEL_SHAPES);
+    tcase_add_loop_test(tc, chunks_threads_and_sets_change_no_bit, 0, MODEL_SHAPES);
+    tcase_add_loop_test(tc, rows_not_asked_for_change_no_bit, 0, MODEL_SHAPES);
     tcase_add_test(tc, a_plan_for_other_pages_is_refused);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
