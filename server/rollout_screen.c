@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/rollout_screen.h"
 
+#include <time.h>
+
 #include "server/admin_show.h"
 
 enum { FIGURE_ROOM = 24, GATE_WIDTH = 16, VERDICT_WIDTH = 12 };
@@ -53,6 +55,18 @@ static void print_head(const json_t *status, FILE *out)
                 is_gate ? rollout_screen_text(now, "gate") : "");
     if (rollout_screen_text(status, "note")[0] != '\0')
         fprintf(out, "note       %s\n", rollout_screen_text(status, "note"));
+}
+
+/* Gates that are not of now: when they were asked, and the decision that rests on them. */
+static void print_judged(const json_t *judged, FILE *out)
+{
+    struct tm tm;
+    char when[32] = "";
+    time_t seconds = (time_t)(number_of(judged, "at_ms") / 1000);
+    if (gmtime_r(&seconds, &tm) != NULL)
+        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    fprintf(out, "judged     in step %lld at %s, decision %.16s\n", number_of(judged, "step") + 1, when,
+            rollout_screen_text(judged, "decision"));
 }
 
 static const char *milliseconds(const json_t *arm, const char *key, char ret_text[FIGURE_ROOM])
@@ -111,7 +125,10 @@ void rollout_screen_gates(const json_t *gates, bool has_colour, FILE *out)
 void rollout_screen_print(const json_t *status, bool has_colour, FILE *out)
 {
     const json_t *arms = json_object_get(status, "arms"), *gates = json_object_get(status, "gates");
+    const json_t *judged = json_object_get(status, "judged");
     print_head(status, out);
+    if (judged != NULL)
+        print_judged(judged, out);
     if (json_object_size(arms) > 0)
         print_arms(arms, out);
     if (json_array_size(gates) > 0) {

@@ -195,3 +195,19 @@ enum status rollout_receipt_rederive(struct slice receipt, const struct rollout_
     mem_free(inputs);
     return s == OK || s == STATUS_NO_MEMORY ? s : STATUS_BAD_FILE;
 }
+
+enum status rollout_receipt_evidence(struct slice receipt, struct gate_evidence *ret_evidence,
+                                     struct why *ret_why)
+{
+    struct document *document = NULL;
+    gate_evidence_clear(ret_evidence);
+    enum status s = document_parse(receipt, "the receipt", &document, ret_why);
+    const struct document_value *evidence =
+        s == OK ? document_find(document_root(document), "evidence") : NULL;
+    if (s == OK && evidence == NULL)
+        s = why_set(ret_why, STATUS_NOT_FOUND, "evidence", "the decision asked no gate");
+    else if (s == OK)
+        s = gate_evidence_read(evidence, ret_evidence, ret_why);
+    document_free(&document);
+    return s == OK || s == STATUS_NO_MEMORY || s == STATUS_NOT_FOUND ? s : STATUS_BAD_FILE;
+}

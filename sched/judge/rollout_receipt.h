@@ -22,5 +22,8 @@ enum status rollout_receipt_write(const struct rollout *before, const struct rol
  * follow; NO_MEMORY. */
 enum status rollout_receipt_rederive(struct slice receipt, const struct rollout_plan *plan,
                                      struct why *ret_why) MUST_USE;
+/* What the gates were judged by. NOT_FOUND: this decision asked none; BAD_FILE, NO_MEMORY. */
+enum status rollout_receipt_evidence(struct slice receipt, struct gate_evidence *ret_evidence,
+                                     struct why *ret_why) MUST_USE;
 
 #endif

@@ -328,6 +328,7 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
     struct why unheard;
     if (releases_do(r, forget_answers, NULL, &unheard) != OK)
         releases_say(r, true, "registry", "%s", unheard.text);
+    TRY(releases_watch_start(r, ret_why));
     return start_loader(r, ret_why);
 }
 

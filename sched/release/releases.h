@@ -125,7 +125,7 @@ enum { RELEASE_FIGURES_MAX = 8 };
 struct release_rollout_figures {
     bool is_there;
     struct rollout now;
-    bool has_verdicts; /* of a step under way: as the next tick would judge */
+    bool has_verdicts; /* as rollout_driver_verdicts has them */
     enum gate_verdict verdicts[GATE_COUNT];
 };
 

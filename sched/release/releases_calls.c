@@ -71,7 +71,8 @@ enum status releases_check_known(const struct admin_call *call, const char *cons
 
 /* ---- the rest ---- */
 
-static enum status is_frozen(struct registry *registry, bool *ret_is_frozen, struct why *ret_why)
+enum status releases_read_freeze(struct registry *registry, bool *ret_is_frozen,
+                                 struct why *ret_why)
 {
     struct record row;
     enum status s = registry_get(registry, REGISTRY_ROUTES, FREEZE_KEY, &row, ret_why);
@@ -313,7 +314,7 @@ static enum status check_change(struct registry *registry, const struct release_
         registry_probe(registry);
     if (registry_fault(registry) != NULL)
         return why_set(&call->why, STATUS_READ_ONLY, "registry", "%s", registry_fault(registry));
-    TRY(is_frozen(registry, &frozen, &call->why));
+    TRY(releases_read_freeze(registry, &frozen, &call->why));
     if (frozen && route->epoch != ADMIN_EPOCH_ANY && call->op != ADMIN_FREEZE)
         return why_set(&call->why, STATUS_FROZEN, "freeze",
                        "changes are frozen: a rollback and an abort are taken, all else waits");

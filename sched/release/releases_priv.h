@@ -133,6 +133,8 @@ struct releases {
 
 /* Registry thread, each tick: the newest rollout's figures, if they may have changed. */
 void releases_watch(struct releases *r, struct registry *registry, bool is_moving);
+/* The start: what a scrape shows is there before anybody can ask. */
+enum status releases_watch_start(struct releases *r, struct why *ret_why) MUST_USE;
 
 /* ---- releases.c ---- */
 
@@ -250,6 +252,9 @@ bool releases_lane_evidence(void *user, const struct release_rollout *rollout,
 /* ---- releases_calls.c ---- */
 
 enum job_turn releases_call_run(struct registry *registry, struct registry_job *job);
+/* Whether changes are refused, as the registry says. */
+enum status releases_read_freeze(struct registry *registry, bool *ret_is_frozen,
+                                 struct why *ret_why) MUST_USE;
 /* By id, name, or the first 8 hex digits of an id or more, if only one begins so. NOT_FOUND. */
 enum status releases_find_generation(struct registry *registry, const char *subject,
                                      char ret_id[SHA256_HEX], struct record *ret_row,

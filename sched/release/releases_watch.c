@@ -1,29 +1,13 @@
 /* releases_watch.c: what a scrape shows of the newest rollout: where it stands, and its gates' verdicts.
  *
- * WHY     A scrape must not wait for the registry's thread, so what it shows is left for it on each tick.
- * THREAD  registry
+ * WHY     A scrape must not wait for the registry's thread, so what it shows is left for it: at the start, so that no scrape sees
+ *         less than the registry holds, and on each tick.
+ * THREAD  registry, but for releases_watch_start
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/releases_priv.h"
 
 #include "config/mem.h"
-
-/* Judged as the next tick would. */
-static void judge(struct releases *r, const struct release_rollout *rollout,
-                  struct release_rollout_figures *f)
-{
-    struct gate_evidence *evidence = mem_alloc(sizeof *evidence);
-    if (evidence == NULL)
-        return;
-    rollout_driver_copy(r->driver, evidence);
-    for (int i = 0; i < GATE_COUNT; i++) {
-        struct gate_judgement judgement;
-        gate_judge((enum gate)i, evidence, &rollout->plan.thresholds, rollout->plan.n_steps, &judgement);
-        f->verdicts[i] = judgement.verdict;
-    }
-    f->has_verdicts = true;
-    mem_free(evidence);
-}
 
 static void look(struct releases *r, struct registry *registry, struct release_rollout_figures *f)
 {
@@ -34,8 +18,7 @@ static void look(struct releases *r, struct registry *registry, struct release_r
         release_rollout_read(registry, key, rollout, &unheard) == OK) {
         f->is_there = true;
         f->now = rollout->now;
-        if (rollout->now.has_served && !rollout_is_over(rollout->now.state))
-            judge(r, rollout, f);
+        f->has_verdicts = rollout_driver_verdicts(r->driver, registry, rollout, f->verdicts);
     }
     mem_free(rollout);
 }
@@ -50,4 +33,22 @@ void releases_watch(struct releases *r, struct registry *registry, bool is_movin
     pthread_mutex_lock(&r->lock);
     r->rollout_figures = figures;
     pthread_mutex_unlock(&r->lock);
+}
+
+static enum status watch_first(struct releases *r, struct registry *registry, void *user,
+                               struct why *ret_why)
+{
+    bool is_frozen;
+    (void)user;
+    TRY(releases_read_freeze(registry, &is_frozen, ret_why));
+    pthread_mutex_lock(&r->lock);
+    r->is_frozen = is_frozen;
+    pthread_mutex_unlock(&r->lock);
+    releases_watch(r, registry, false);
+    return OK;
+}
+
+enum status releases_watch_start(struct releases *r, struct why *ret_why)
+{
+    return releases_do(r, watch_first, NULL, ret_why);
 }

@@ -8,7 +8,7 @@
  *         that a candidate on its way back is barred before the first write.
  * ALWAYS  (1) Evidence belongs to one step of one rollout: another step begins with none.        adopt
  *         (2) A rollback's candidate is barred before its intent is durable.                      decide
- * THREAD  registry: tick, start, command, status; any: outcome, quality, lacks_quality, copy
+ * THREAD  registry: tick, start, command, verdicts, status; any: outcome, quality, lacks_quality, copy
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/rollout_driver.h"
@@ -33,6 +33,11 @@ struct rollout_driver {
     bool has_begun; /* what lanes had measured when the step began is known */
     struct lane_evidence candidate_begun, baseline_begun;
     struct gate_evidence view; /* one moment of evidence */
+    struct {
+        char decision[SHA256_HEX]; /* the rollout's last when they were read; "": they were not */
+        bool are_there;
+        enum gate_verdict verdicts[GATE_COUNT];
+    } last; /* what the last decision's gates said, read once */
 };
 
 enum status rollout_driver_new(const struct rollout_driver_options *options,
@@ -306,15 +311,61 @@ enum status rollout_driver_roll_back(struct rollout_driver *driver, struct regis
     return terms->is_dry_run ? OK : tell(driver, registry, ret_key, &decision, ret_why);
 }
 
+/* ---- what is shown: registry thread ---- */
+
+static bool is_own(const struct rollout_driver *d, const char *key)
+{
+    return key[0] != '\0' && strcmp(d->key, key) == 0;
+}
+
+static void judge(const struct gate_evidence *evidence, const struct rollout_plan *plan,
+                  enum gate_verdict ret_verdicts[GATE_COUNT])
+{
+    for (int i = 0; i < GATE_COUNT; i++) {
+        struct gate_judgement judgement;
+        gate_judge((enum gate)i, evidence, &plan->thresholds, plan->n_steps, &judgement);
+        ret_verdicts[i] = judgement.verdict;
+    }
+}
+
+bool rollout_driver_verdicts(struct rollout_driver *driver, struct registry *registry,
+                             const struct release_rollout *rollout,
+                             enum gate_verdict ret_verdicts[GATE_COUNT])
+{
+    struct rollout_judged judged;
+    struct why unheard; /* without a receipt there is nothing to show */
+    if (is_own(driver, rollout->key)) {
+        rollout_driver_copy(driver, &driver->view);
+        judge(&driver->view, &rollout->plan, ret_verdicts);
+        return true;
+    }
+    if (strcmp(driver->last.decision, rollout->decision) != 0) {
+        enum status s =
+            rollout_judged_find(registry, rollout->key, &judged, &driver->view, &unheard);
+        driver->last.are_there = s == OK;
+        if (s == OK)
+            judge(&driver->view, &rollout->plan, driver->last.verdicts);
+        if (s == OK || s == STATUS_NOT_FOUND)
+            memcpy(driver->last.decision, rollout->decision, sizeof driver->last.decision);
+    }
+    memcpy(ret_verdicts, driver->last.verdicts, sizeof driver->last.verdicts);
+    return driver->last.are_there;
+}
+
 enum status rollout_driver_status(struct rollout_driver *driver, struct registry *registry,
                                   const char *key, char **ret_text, struct why *ret_why)
 {
     struct release_rollout ro;
-    enum status s = release_rollout_read(registry, key, &ro, ret_why);
-    if (s == OK && !rollout_is_over(ro.now.state))
-        look(driver, &ro);
-    bool is_own = s == OK && strcmp(driver->key, key) == 0 && key[0] != '\0';
+    struct rollout_judged judged;
     *ret_text = NULL;
-    TRY(s);
-    return rollout_status_print(registry, key, is_own ? &driver->view : NULL, ret_text, ret_why);
+    TRY(release_rollout_read(registry, key, &ro, ret_why));
+    if (!rollout_is_over(ro.now.state))
+        look(driver, &ro);
+    if (is_own(driver, key))
+        return rollout_status_print(registry, key, &driver->view, NULL, ret_text, ret_why);
+    enum status s = rollout_judged_find(registry, key, &judged, &driver->view, ret_why);
+    if (s != OK && s != STATUS_NOT_FOUND)
+        return s;
+    return rollout_status_print(registry, key, s == OK ? &driver->view : NULL,
+                                s == OK ? &judged : NULL, ret_text, ret_why);
 }

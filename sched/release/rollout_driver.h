@@ -6,7 +6,7 @@
  * the step's evidence anew, and time goes on. The outcome of a request that was admitted in a former step counts in the
  * step in which it ends.
  *
- * rollout_driver_tick, _start, _command and _status run on the registry thread (as jobs); the others on any. */
+ * rollout_driver_tick, _start, _command, _verdicts and _status run on the registry thread (as jobs); the others on any. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_ROLLOUT_DRIVER_H
 #define FOLDKV_SCHED_ROLLOUT_DRIVER_H
@@ -68,10 +68,16 @@ enum status rollout_driver_roll_back(struct rollout_driver *driver, struct regis
                                      const struct change_terms *terms,
                                      char ret_key[REGISTRY_KEY_ROOM], struct why *ret_why) MUST_USE;
 
+/* What the gates say of a rollout: while its candidate has traffic, of the step's evidence as it stands now; else, what they
+ * said at the last decision that asked them. False: they were never asked. */
+bool rollout_driver_verdicts(struct rollout_driver *driver, struct registry *registry,
+                             const struct release_rollout *rollout,
+                             enum gate_verdict ret_verdicts[GATE_COUNT]) MUST_USE;
+
 /* Where a rollout stands, as JSON for GET /admin/v1/rollouts/{id}: {"arms": {canary, control, stable}, "baseline", "candidate",
- * "decisions": [hash], "gates": [{figures, gate, verdict}], "id", "note", "now": {...}, "plan": {...}, "plan_sha256",
- * "started_us", "weight_bp"}. Arms and gates are those of the step as the evidence stands now, and only of the rollout under
- * way. Times are in nanoseconds. ret_text is the caller's (mem_free). NOT_FOUND. */
+ * "decisions": [hash], "gates": [{figures, gate, verdict}], "id", "judged": {at_ms, decision, step}, "note", "now": {...},
+ * "plan": {...}, "plan_sha256", "started_us", "weight_bp"}. Arms and gates are as rollout_driver_verdicts has them; judged
+ * is there if they are a decision's. Times of arms are in nanoseconds. ret_text is the caller's (mem_free). NOT_FOUND. */
 enum status rollout_driver_status(struct rollout_driver *driver, struct registry *registry,
                                   const char *key, char **ret_text, struct why *ret_why) MUST_USE;
 

@@ -1,7 +1,8 @@
 /* rollout_status.c: composes a rollout's status from its row, its plan and the evidence at hand.
  *
  * HOW     The row is taken as it is; what a reader would have to look up (the plan) or compute (quantiles, verdicts) stands
- *         beside it. Verdicts are gate_judge's: what is shown is what the next tick would decide by.
+ *         beside it. Verdicts are gate_judge's: what is shown is what the next tick would decide by, or what the last decision
+ *         was made by.
  * THREAD  registry
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -76,8 +77,20 @@ static enum status set_plan(struct registry *r, const struct release_rollout *ro
     return OK;
 }
 
+static void set_judged(struct record *status, const struct rollout_judged *judged)
+{
+    struct record r;
+    record_init(&r);
+    record_set_number(&r, "at_ms", judged->at_ms);
+    record_set_text(&r, "decision", judged->decision);
+    record_set_number(&r, "step", judged->step);
+    record_set_record(status, "judged", &r);
+    record_release(&r);
+}
+
 static enum status print(struct registry *r, const struct release_rollout *ro,
-                         const struct gate_evidence *evidence, struct record *status,
+                         const struct gate_evidence *evidence,
+                         const struct rollout_judged *judged, struct record *status,
                          char **ret_text, struct why *ret_why)
 {
     TRY(set_plan(r, ro, status, ret_why));
@@ -87,13 +100,16 @@ static enum status print(struct registry *r, const struct release_rollout *ro,
         set_arms(status, evidence);
         add_gates(status, evidence, &ro->plan);
     }
+    if (judged != NULL)
+        set_judged(status, judged);
     *ret_text = record_print(status);
     return *ret_text != NULL ? OK
                              : why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for a status");
 }
 
 enum status rollout_status_print(struct registry *registry, const char *key,
-                                 const struct gate_evidence *evidence, char **ret_text,
+                                 const struct gate_evidence *evidence,
+                                 const struct rollout_judged *judged, char **ret_text,
                                  struct why *ret_why)
 {
     struct release_rollout ro;
@@ -101,7 +117,7 @@ enum status rollout_status_print(struct registry *registry, const char *key,
     *ret_text = NULL;
     TRY(release_rollout_read(registry, key, &ro, ret_why));
     TRY(registry_get(registry, REGISTRY_ROLLOUTS, key, &status, ret_why));
-    enum status s = print(registry, &ro, evidence, &status, ret_text, ret_why);
+    enum status s = print(registry, &ro, evidence, judged, &status, ret_text, ret_why);
     record_release(&status);
     return s;
 }

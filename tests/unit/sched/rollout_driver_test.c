@@ -395,6 +395,57 @@ START_TEST(status_shows_arms_and_gates)
 }
 END_TEST
 
+static enum gate_verdict verdict_of(enum gate gate)
+{
+    static struct release_rollout read;
+    enum gate_verdict verdicts[GATE_COUNT];
+    ck_ok(release_rollout_read(registry, rollout, &read, &why));
+    return rollout_driver_verdicts(driver, registry, &read, verdicts) ? verdicts[gate] : VERDICT_NO_DATA;
+}
+
+static void shows_the_failure(void)
+{
+    struct record status;
+    int64_t number;
+    read_status(&status);
+    struct record gate = record_item(&status, "gates", GATE_NUMERICAL), arms = record_child(&status, "arms"),
+                  canary = record_child(&arms, "canary"), judged = record_child(&status, "judged");
+    ck_assert_str_eq(record_text(&gate, "gate"), "numerical");
+    ck_assert_str_eq(record_text(&gate, "verdict"), "fail");
+    ck_assert_ptr_nonnull(strstr(record_text(&gate, "figures"), "is 10000000 ppb"));
+    ck_assert(record_number(&canary, "requests", &number) && number == REQUESTS);
+    ck_assert(record_number(&judged, "step", &number) && number == 0);
+    ck_assert(record_number(&judged, "at_ms", &number) && number == now_us / 1000);
+    ck_assert_str_eq(record_text(&judged, "decision"), record_item_text(&status, "decisions", 1));
+    ck_assert_int_eq(verdict_of(GATE_NUMERICAL), VERDICT_FAIL);
+    ck_assert_int_eq(verdict_of(GATE_TPOT_P99), VERDICT_PASS);
+    record_release(&status);
+}
+
+/* In the very tick that failed, while it is rolled back, when it is over, and after a restart. */
+START_TEST(the_verdicts_that_ended_it_stay)
+{
+    struct record status;
+    start(true);
+    ck_assert_int_eq(verdict_of(GATE_NUMERICAL), VERDICT_NO_DATA);
+    serve();
+    ck_assert_int_eq(verdict_of(GATE_TPOT_P99), VERDICT_PASS);
+    read_status(&status);
+    ck_assert(!record_has(&status, "judged")); /* they are of now */
+    record_release(&status);
+    lane_evidence_add_sample(&lanes[0], 0.01);
+    ck_assert(tick());
+    stands(ROLLOUT_ROLLING_BACK, 0);
+    shows_the_failure();
+    ck_ok(world_settle(&world, &why));
+    stands(ROLLOUT_ROLLED_BACK, 0);
+    shows_the_failure();
+    rollout_driver_free(&driver);
+    make_driver();
+    shows_the_failure();
+}
+END_TEST
+
 static void *add_many(void *user)
 {
     add_requests(*(enum arm *)user, 2000);
@@ -439,6 +490,7 @@ int main(void)
     tcase_add_test(tcase, a_restart_begins_the_evidence_anew);
     tcase_add_test(tcase, lanes_count_from_the_beginning_of_the_step);
     tcase_add_test(tcase, status_shows_arms_and_gates);
+    tcase_add_test(tcase, the_verdicts_that_ended_it_stay);
     tcase_add_test(tcase, outcomes_come_from_any_thread);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
