@@ -53,12 +53,13 @@ int publish_command(size_t n_words, char *const *words)
 
 enum { SHORT_ID = 16, CELL_ROOM = 32 };
 
-static json_t *mebibytes(const json_t *lane, const char *key)
+/* null where there are none. */
+static json_t *mebibytes(const json_t *object, const char *key)
 {
     char text[CELL_ROOM];
-    if (!json_is_object(lane))
+    double bytes = (double)json_integer_value(json_object_get(object, key));
+    if (bytes <= 0)
         return json_null();
-    double bytes = (double)json_integer_value(json_object_get(lane, key));
     snprintf(text, sizeof text, "%.1f MiB", bytes / 1048576.0);
     return json_string(text);
 }
@@ -69,15 +70,17 @@ static json_t *short_row(const json_t *generation)
     const json_t *lane = json_object_get(generation, "lane");
     const char *id = json_string_value(json_object_get(generation, "id"));
     bool is_loading = json_is_true(json_object_get(generation, "is_loading"));
+    json_t *weights = mebibytes(generation, "weights_bytes");
     char short_id[SHORT_ID + 1];
     snprintf(short_id, sizeof short_id, "%s", id != NULL ? id : "");
     return json_pack("{s:s, s:O?, s:O?, s:O?, s:o, s:o, s:s}", "id", short_id, "name",
                      json_object_get(generation, "name"), "state", json_object_get(generation, "state"), "arm",
                      json_object_get(generation, "arm"), "pool", mebibytes(lane, "cache_bytes"), "weights",
-                     mebibytes(lane, "weights_bytes"), "memory",
-                     is_loading             ? "loading"
-                     : json_is_object(lane) ? "loaded"
-                                            : "-");
+                     weights, "memory",
+                     is_loading              ? "loading"
+                     : json_is_object(lane)  ? "loaded"
+                     : json_is_null(weights) ? "-"
+                                             : "weights");
 }
 
 static int list_generations(struct admin_line *line)

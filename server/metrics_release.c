@@ -79,7 +79,7 @@ static uint64_t loaded_of(const struct lanes_sum *sum)
 
 static uint64_t weights_of(const struct lanes_sum *sum)
 {
-    return sum->is_loaded ? sum->weights_bytes : 0;
+    return sum->weights_bytes; /* of the previous generation they stay without a lane */
 }
 
 static uint64_t cache_of(const struct lanes_sum *sum)

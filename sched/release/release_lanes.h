@@ -22,7 +22,7 @@ struct release_lane {
     bool is_control;
     bool is_leaving; /* not handed out any more */
     uint32_t uses;   /* choices that have not ended */
-    uint64_t cache_bytes;
+    uint64_t cache_bytes, weights_bytes; /* as it was loaded; a lane that is FREED has the weights alone */
     struct cache_shape shape; /* of its cache */
     bool has_cells; /* it serves only inside cells; false: everywhere */
     struct evaluation_cells cells;

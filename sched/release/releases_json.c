@@ -18,7 +18,9 @@ static void add_lane(struct releases *r, const char *id, struct record *json)
 {
     struct release_lane entry;
     struct record lane;
-    if (!release_lanes_find_id(&r->lanes, id, &entry) || lane_wanted(entry.lane) >= LANE_FREED) {
+    bool is_there = release_lanes_find_id(&r->lanes, id, &entry);
+    record_set_number(json, "weights_bytes", is_there ? (int64_t)entry.weights_bytes : 0);
+    if (!is_there || lane_wanted(entry.lane) >= LANE_FREED) {
         record_set_text(json, "lane", NULL);
         return;
     }
@@ -32,7 +34,7 @@ static void add_lane(struct releases *r, const char *id, struct record *json)
     record_set_number(&lane, "pool_tokens", (int64_t)lane_pool_tokens(entry.lane));
     record_set_number(&lane, "quota_tokens", (int64_t)lane_blocks(entry.lane) * CACHE_PAGE_TOKENS);
     record_set_number(&lane, "requests_admitted", (int64_t)stats.requests_admitted);
-    record_set_number(&lane, "weights_bytes", (int64_t)lane_model(entry.lane)->weights->bytes);
+    record_set_number(&lane, "weights_bytes", (int64_t)entry.weights_bytes);
     record_set_number(&lane, "weights_holders", weights_holders(lane_model(entry.lane)->weights));
     record_set_record(json, "lane", &lane);
     record_release(&lane);

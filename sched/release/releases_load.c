@@ -56,6 +56,7 @@ static enum status put_lane(struct releases *r, const struct release_load *load,
     snprintf(entry.space, sizeof entry.space, "%s", load->space);
     entry.shape = *cache_shape(lane_cache(*lane));
     entry.cache_bytes = entry.shape.pool_bytes;
+    entry.weights_bytes = lane_model(*lane)->weights->bytes;
     if (load->is_judged)
         TRY(releases_quota_candidate(r, *lane, ret_why));
     else if (load->quota_blocks > 0)

@@ -190,7 +190,7 @@ static void add_generation(const struct release_lane *e, const struct projection
         g->arm = ARM_CONTROL;
     g->n_requests = stats.requests_finished + stats.requests_failed + stats.requests_aborted;
     g->n_errors = stats.requests_failed;
-    g->weights_bytes = lane_model(e->lane)->weights->bytes;
+    g->weights_bytes = e->weights_bytes;
     g->cache_bytes = g->is_loaded ? e->cache_bytes : 0;
 }
 

@@ -1,7 +1,7 @@
 /* rollout_judged.c: looks for the decision that asked the gates, the newest first.
  *
- * HOW     A rollback's end, a promotion's end and a person's commands ask no gate: their receipts have no evidence and are
- *         passed over.
+ * HOW     A rollback's end, a promotion's end and most commands ask no gate: their receipts have no evidence and are passed
+ *         over.
  * THREAD  registry
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -51,6 +51,7 @@ enum status rollout_judged_find(struct registry *registry, const char *key,
         s = look_at(registry, hash != NULL ? hash : "", ret_judged, ret_evidence, ret_why);
     }
     record_release(&row);
-    return s == STATUS_NOT_FOUND ? why_set(ret_why, s, "rollout", "no decision of rollout %.64s asked the gates", key)
-                                 : s;
+    if (s == STATUS_NOT_FOUND)
+        why_set(ret_why, s, "rollout", "no decision of rollout %.64s asked the gates", key);
+    return s;
 }

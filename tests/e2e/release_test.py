@@ -72,6 +72,7 @@ class Release(unittest.TestCase):
             d.in_state("promoted")
             self.assertEqual(d.answer()[0], two)
             self.assertEqual(self.ids(d), {"stable": two, "previous": stable})
+            self.keeps_the_weights(d, stable)
             d.foldkv("rollback", "--reason", "a test")
             d.in_state("rolled_back")
             self.assertEqual(d.answer()[0], stable)
@@ -81,6 +82,16 @@ class Release(unittest.TestCase):
             self.assertEqual([line["entry"]["seq"] for line in lines], list(range(1, len(lines) + 1)))
             self.assertIn(f"uid:{os.getuid()}", {line["entry"]["who"] for line in lines})
         self.verify()
+
+    def keeps_the_weights(self, d, previous):
+        """When its pool has gone back, the previous generation's weights are still told of."""
+        gone = f'foldkv_generation_loaded{{generation="{previous}"}} 0'
+        self.assertTrue(wait_until(lambda: gone in d.get("/metrics")))
+        kept = int(re.search(rf'^foldkv_generation_weights_bytes{{generation="{previous}"}} (\d+)$', d.get("/metrics"), re.M).group(1))
+        self.assertGreater(kept, 0)
+        row = json.loads(d.foldkv("generations", previous, "--json"))
+        self.assertEqual((row["lane"], row["weights_bytes"]), (None, kept))
+        self.assertRegex(d.foldkv("generations"), rf"(?m)^{previous} .* previous .* {kept / 1048576:.1f} MiB +weights$")
 
     def test_2_restarts_in_between(self):
         d = self.daemon()
@@ -144,8 +155,12 @@ class Release(unittest.TestCase):
             self.assertIn("not_found", d.foldkv("purge", "nobody", code=1))
             self.assertIn("illegal_transition", d.foldkv("evaluate", "two", "--cancel", code=1))
             d.foldkv("freeze", "on")
+            self.assertIn("\nfoldkv_release_frozen 1\n", d.get("/metrics"))
+        with self.daemon() as d:
+            self.assertEqual(re.findall(r"^foldkv_release_frozen.*$", d.get("/metrics"), re.M), ["foldkv_release_frozen 1"])
             self.assertIn("frozen", d.foldkv("forget", "two", code=1))
             d.foldkv("freeze", "off")
+            self.assertEqual(re.findall(r"^foldkv_release_frozen.*$", d.get("/metrics"), re.M), ["foldkv_release_frozen 0"])
             self.assertRegex(d.foldkv("generations"), rf"(?m)^{stable} .* stable .*8\.0 MiB .*loaded$")
             space = json.loads(d.foldkv("generations", "two", "--json"))["namespace"]
             d.foldkv("forget", "two")

@@ -64,7 +64,8 @@ START_TEST(a_rollout_is_shown)
                                                       .arm = ARM_STABLE,
                                                       .weights_bytes = 5,
                                                       .cache_bytes = 6};
-    figures.generations[1] = (struct release_figures){.id = "aa", .state = "retired", .arm = ARM_COUNT};
+    figures.generations[1] = (struct release_figures){
+        .id = "aa", .state = "previous", .arm = ARM_COUNT, .weights_bytes = 9}; /* its weights are kept */
     figures.generations[2] = figures.generations[0]; /* the control lane */
     figures.generations[2].arm = ARM_CONTROL;
     release_stats_end(&stats, "0011223344556677", ARM_CANARY, false, 2000000, 0);
@@ -78,6 +79,8 @@ START_TEST(a_rollout_is_shown)
         "foldkv_generation_info{generation=\"0011223344556677\",name=\"a \\\"b\\\"\",arm=\"control\"} 1",
         "foldkv_generation_info{generation=\"aa\",name=\"\",arm=\"none\"} 1",
         "foldkv_generation_loaded{generation=\"aa\"} 0",
+        "foldkv_generation_weights_bytes{generation=\"aa\"} 9",
+        "foldkv_generation_cache_bytes{generation=\"aa\"} 0",
         "foldkv_generation_weights_bytes{generation=\"0011223344556677\"} 5",
         "foldkv_generation_cache_bytes{generation=\"0011223344556677\"} 12",
         "foldkv_generation_requests_total{arm=\"canary\",generation=\"0011223344556677\"} 2",
