@@ -48,16 +48,20 @@ struct lane_terms {
     const struct kernels *kernels; /* copied; NULL: picked by isa */
     const uint32_t *stop_ids;      /* end-of-generation tokens, copied */
     uint32_t n_stop_ids;
-    /* One whose weights to share if the file is the same, NULL: none. Lanes that are in the engine are
-     * looked at anyway; this one need not be (a pool given back, weights kept). */
-    const struct lane *sharing;
+    uint8_t checkpoint[SHA256_BYTES]; /* the file's SHA-256 as far as it is known; zeros: it is taken.
+                                       * Loaded weights are looked for by it; what is packed is hashed anyway */
+    /* A lane of the engine, on loan, whose pool may have been given back: the new one computes as it does, with its model,
+     * kernels and K/V type, and no file is read. NULL: none. */
+    const struct lane *kept;
+    bool is_urgent; /* of a kept one: somebody waits to be served by it. Its pool's memory comes in the background */
 };
 
 /* Loads an opened file (which may be closed afterwards) for engine; any thread but the engine's, and
  * it takes as long as packing takes. While the engine has lanes that is done by a few threads of the
  * lowest priority. Weights of a file that is loaded already are shared. NO_MEMORY with the figures if
  * weights and pool do not fit into the available memory; all else as model_load and cache_new. On
- * failure nothing is kept. */
+ * failure nothing is kept. With terms->kept gguf is NULL and only the pool is made; where that is
+ * urgent it takes a few milliseconds. */
 enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
                       struct engine *engine, struct lane **ret_lane, struct why *ret_why) MUST_USE;
 /* One that was never added; others go by engine_remove. Takes NULL. */

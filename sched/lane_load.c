@@ -3,8 +3,10 @@
  * WHY     A candidate is loaded while streams run: packing must not stall them, a file that is loaded
  *         already must not be held twice, and what does not fit must be refused before it is tried.
  * HOW     A thread of its own does it, so that the workers it makes inherit its low priority. While
- *         the engine has lanes the file is hashed first and looked for among them; without any the
- *         hash is taken beside the packing, on all cores.
+ *         the engine has lanes the file is looked for among them by its hash, which is taken first if
+ *         it is not known; without any the hash is taken beside the packing, on all cores. In a kept
+ *         lane's stead nothing but the pool is made; where somebody waits to be served by it that is
+ *         done at once, and its memory comes later.
  * THREAD  the caller waits; the loader works
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -45,18 +47,16 @@ static void on_news(void *user, struct request *request)
 
 static enum status find_weights(struct loading *l)
 {
-    const struct lane *sharing = l->terms->sharing;
-    if (!l->is_beside && sharing == NULL)
-        return OK;
+    static const uint8_t unknown[SHA256_BYTES];
     uint8_t sha256[SHA256_BYTES];
+    if (!l->is_beside)
+        return OK;
+    memcpy(sha256, l->terms->checkpoint, sizeof sha256);
     struct slice file = gguf_bytes(l->gguf);
-    if (sha256_of(file.bytes, file.len, sha256) != OK)
+    if (memcmp(sha256, unknown, sizeof sha256) == 0 &&
+        sha256_of(file.bytes, file.len, sha256) != OK)
         return why_set(l->ret_why, STATUS_NO_MEMORY, "", "no memory to hash the file");
-    struct weights *offered = sharing != NULL ? sharing->parts.model->weights : NULL;
-    if (offered != NULL && memcmp(offered->checkpoint_sha256, sha256, SHA256_BYTES) == 0)
-        l->weights = weights_hold(offered);
-    else
-        l->weights = engine_find_weights(l->lane->engine, sha256);
+    l->weights = engine_find_weights(l->lane->engine, sha256);
     return OK;
 }
 
@@ -64,7 +64,7 @@ static enum status own_weights_bytes(const struct loading *l, size_t *ret_bytes)
 {
     struct graph *graph = NULL;
     *ret_bytes = 0;
-    if (l->weights != NULL)
+    if (l->weights != NULL || l->terms->kept != NULL)
         return OK;
     enum status s = graph_from_gguf(l->gguf, &graph, l->ret_why);
     if (s == OK)
@@ -131,32 +131,51 @@ static enum status start_watching(struct lane *lane, struct why *ret_why)
     return OK;
 }
 
-static enum status start_warmer(struct lane *lane, struct why *ret_why)
+static enum status start_warmer(struct lane *lane, bool is_touched, struct why *ret_why)
 {
     uint32_t there[CACHE_GROUPS_MAX];
     for (uint32_t g = 0; g < cache_groups(lane->parts.cache); g++)
-        there[g] = lane_parts_ready_blocks(&lane->parts, g);
+        there[g] = is_touched ? lane_parts_ready_blocks(&lane->parts, g) : 0;
     enum status s = pool_warmer_new(lane->parts.cache, there, &lane->warmer);
     return s == OK
                ? OK
                : why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
 }
 
+static bool is_urgent(const struct loading *l)
+{
+    return l->terms->kept != NULL && l->terms->is_urgent;
+}
+
+/* Where the model comes from. */
+static enum status prepare(struct loading *l)
+{
+    struct lane_parts *parts = &l->lane->parts;
+    const struct lane *kept = l->terms->kept;
+    uint32_t n = l->lane->engine->options.n_threads;
+    if (kept != NULL) {
+        parts->kernels = kept->parts.kernels;
+        parts->model = model_hold(kept->parts.model);
+    }
+    if (is_urgent(l))
+        return OK;
+    TRY(workers_new(l->is_beside && n > THREADS_BESIDE ? THREADS_BESIDE : n, &l->workers,
+                    l->ret_why));
+    return kept != NULL ? OK : find_weights(l);
+}
+
 static enum status build(struct loading *l)
 {
     struct lane *lane = l->lane;
     struct engine *e = lane->engine;
-    uint32_t n = e->options.n_threads;
-    TRY(workers_new(l->is_beside && n > THREADS_BESIDE ? THREADS_BESIDE : n, &l->workers,
-                    l->ret_why));
-    TRY(find_weights(l));
+    TRY(prepare(l));
     TRY(check_room(l));
     TRY(lane_parts_init(&lane->parts, l->gguf, l->terms, &e->limits, l->workers, l->weights,
                         on_news, lane, l->ret_why));
     settle(lane, l->terms);
     TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
     TRY(start_watching(lane, l->ret_why));
-    TRY(start_warmer(lane, l->ret_why));
+    TRY(start_warmer(lane, l->workers != NULL, l->ret_why));
     lane_publish(lane, false);
     return OK;
 }
@@ -165,7 +184,7 @@ static void *load(void *arg)
 {
     struct loading *l = arg;
     l->is_beside = engine_lane_count(l->lane->engine) > 0;
-    if (l->is_beside) /* a courtesy to those who run */
+    if (l->is_beside && !is_urgent(l)) /* a courtesy to those who run */
         (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_MOST);
     l->status = build(l);
     weights_let_go(&l->weights);

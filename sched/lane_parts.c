@@ -1,7 +1,7 @@
 /* lane_parts.c: builds a lane's parts in order, and takes them down in reverse.
  *
- * HOW     kernels -> model (packed by the workers, or over shared weights) -> cache (its head touched
- *         by the workers) -> scheduler. Each needs only those before it.
+ * HOW     kernels -> model (packed by the workers, over shared weights, or another lane's) -> cache (its
+ *         head touched by the workers) -> scheduler. Each needs only those before it.
  * OWNS    All of struct lane_parts.
  * THREAD  The loader's; from engine_add on the scheduler and the cache are the engine thread's.
  */
@@ -114,6 +114,8 @@ static enum status make_cache(struct lane_parts *p, uint64_t cache_bytes,
     if (s == STATUS_NO_MEMORY)
         why_set(ret_why, s, "", "no memory for a page pool of %zu bytes", shape.pool_bytes);
     TRY(s);
+    if (workers == NULL)
+        return OK;
     struct touching touching = {p, workers_count(workers)};
     workers_run(workers, touch_share, &touching);
     return OK;
@@ -148,18 +150,25 @@ struct decoder_memory lane_parts_memory(const struct lane_parts *p)
     return pages;
 }
 
-enum status lane_parts_init(struct lane_parts *p, const struct gguf *gguf,
-                            const struct lane_terms *terms, const struct lane_limits *limits,
-                            struct workers *workers, struct weights *weights,
-                            scheduler_news_fn *on_news, void *user, struct why *ret_why)
+static enum status make_model(struct lane_parts *p, const struct gguf *gguf,
+                              const struct lane_terms *terms, struct workers *workers,
+                              struct weights *weights, struct why *ret_why)
 {
     enum kv_type kv_type;
     TRY(model_kv_type(terms->cache_type, &kv_type, ret_why));
     TRY(pick_kernels(terms, &p->kernels, ret_why));
     if (weights != NULL)
-        TRY(model_over(gguf, kv_type, &p->kernels, weights, &p->model, ret_why));
-    else
-        TRY(model_load(gguf, kv_type, &p->kernels, workers, &p->model, ret_why));
+        return model_over(gguf, kv_type, &p->kernels, weights, &p->model, ret_why);
+    return model_load(gguf, kv_type, &p->kernels, workers, &p->model, ret_why);
+}
+
+enum status lane_parts_init(struct lane_parts *p, const struct gguf *gguf,
+                            const struct lane_terms *terms, const struct lane_limits *limits,
+                            struct workers *workers, struct weights *weights,
+                            scheduler_news_fn *on_news, void *user, struct why *ret_why)
+{
+    if (p->model == NULL)
+        TRY(make_model(p, gguf, terms, workers, weights, ret_why));
     p->context_max = p->model->graph->context;
     if (take_namespace(p, terms) != OK)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the cache's name");

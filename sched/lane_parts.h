@@ -23,8 +23,9 @@ struct lane_limits {
 };
 
 /* All that does not depend on other lanes: the scheduler has joined no pass. Packs on these workers,
- * unless weights of this file are given, and touches the pool's first blocks. On failure what was
- * built is left for lane_parts_release. */
+ * unless weights of this file are given, and touches the pool's first blocks. Parts that have a model
+ * already keep it and their kernels: gguf is not read then, and without workers (NULL) nothing is
+ * touched. On failure what was built is left for lane_parts_release. */
 enum status lane_parts_init(struct lane_parts *parts, const struct gguf *gguf,
                             const struct lane_terms *terms, const struct lane_limits *limits,
                             struct workers *workers, struct weights *weights,

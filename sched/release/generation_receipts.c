@@ -78,7 +78,7 @@ static void write_checkpoint(const struct receipt_sources *s, const struct head_
     record_set_text(r, "qkv_fusion_order", kernel_plan_fusion);
     record_set_text(r, "rope_coordinate_order", kernel_plan_rope(g));
     add_lineage(r, checkpoint, s->who);
-    for (size_t i = 0; i < gguf_tensor_count(s->gguf); i++)
+    for (size_t i = 0; s->gguf != NULL && i < gguf_tensor_count(s->gguf); i++)
         add_tensor(r, gguf_tensor_at(s->gguf, i), s->hashes_tensors);
 }
 

@@ -13,7 +13,7 @@
 struct cache;
 
 struct receipt_sources {
-    const struct gguf *gguf;
+    const struct gguf *gguf; /* NULL: without the list of tensors, to be checked and not kept */
     const struct model *model;
     const struct cache *cache; /* before the engine has it, or as its functions say */
     const struct kernels *kernels;

@@ -98,6 +98,21 @@ uint32_t release_lanes_take(struct release_lanes *lanes, const char *space)
     return place;
 }
 
+uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane)
+{
+    uint32_t place = NO_LANE;
+    *ret_lane = NULL;
+    pthread_mutex_lock(&lanes->lock);
+    struct release_lane *e = search(lanes, NULL, id);
+    if (e != NULL) {
+        e->uses++;
+        place = (uint32_t)(e - lanes->places);
+        *ret_lane = e->lane;
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    return place;
+}
+
 void release_lanes_give(struct release_lanes *lanes, uint32_t place)
 {
     ASSERT(place < RELEASE_LANES_MAX);

@@ -49,6 +49,8 @@ bool release_lanes_at(struct release_lanes *lanes, uint32_t i, struct release_la
 
 /* One use more of the lane of a namespace that takes requests: its place, or NO_LANE. */
 uint32_t release_lanes_take(struct release_lanes *lanes, const char *space);
+/* One use more of a generation's own lane, whatever state it is in: its place and lane, or NO_LANE. */
+uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane);
 void release_lanes_give(struct release_lanes *lanes, uint32_t place);
 
 /* Every lane of the namespace, leaving or not; "" names none. */

@@ -85,6 +85,8 @@ enum status releases_found(struct releases *r, struct why *ret_why)
                                       .file = r->stable_file,
                                       .kv_type = r->terms.cache_type,
                                       .cache_bytes = r->terms.cache_bytes,
+                                      .checkpoint = f.content.checkpoint,
+                                      .is_new = true,
                                       .ret_receipts = f.receipts,
                                       .who = "foldkv"};
     enum status s = releases_load(r, &load, ret_why);

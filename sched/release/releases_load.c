@@ -1,7 +1,11 @@
 /* releases_load.c: a generation's lane: from its file to the engine, with the receipts of what was really loaded.
  *
  * HOW     The K/V type is the one under which the file has the identity of the row. Receipts are made before the engine has
- *         the lane, and held against the row before anybody is sent to it.
+ *         the lane, and held against the row before anybody is sent to it. A generation whose pool was given back, but not
+ *         its weights, gets a new pool and nothing else: it needs no file, since its weights were hashed when they were packed.
+ *         Otherwise they are looked for in memory by the row's hash; only what is packed from a file is hashed, as a part of
+ *         packing, and so every torn or altered object is found that anything but its header is taken from. The header is
+ *         held to the row by the identity.
  * ALWAYS  (1) What was not loaded as its row says is let go again.                  load_view
  * THREAD  loader, rescue, or whoever starts
  */
@@ -30,7 +34,7 @@ static void bytes_of_hex(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
 static enum status make_receipts(const struct gguf *gguf, const struct release_load *load,
                                  struct lane *lane, bool is_durable)
 {
-    const struct receipt_sources sources = {.gguf = gguf,
+    const struct receipt_sources sources = {.gguf = load->is_new ? gguf : NULL,
                                             .model = lane_model(lane),
                                             .cache = lane_cache(lane),
                                             .kernels = lane_kernels(lane),
@@ -80,10 +84,15 @@ enum status releases_load(struct releases *r, const struct release_load *load, s
                                .cache_type = load->kv_type,
                                .isa = r->terms.isa,
                                .stop_ids = r->terms.stop_ids,
-                               .n_stop_ids = r->terms.n_stop_ids};
+                               .n_stop_ids = r->terms.n_stop_ids,
+                               .kept = load->kept,
+                               .is_urgent = load->is_urgent};
     snprintf(terms.id, sizeof terms.id, "%s", load->id);
     bytes_of_hex(load->space, terms.namespace_id);
-    TRY(gguf_open(load->file, &gguf, ret_why));
+    if (load->checkpoint != NULL)
+        bytes_of_hex(load->checkpoint, terms.checkpoint);
+    if (load->kept == NULL)
+        TRY(gguf_open(load->file, &gguf, ret_why));
     enum status s = lane_load(gguf, &terms, r->terms.engine, &lane, ret_why);
     if (s == OK && load->ret_receipts != NULL)
         s = make_receipts(gguf, load, lane, r->dir[0] != '\0');
@@ -237,20 +246,27 @@ static void note_loading(struct releases *r, const char *id)
 }
 
 static enum status load_view(struct releases *r, const struct change_terms *terms,
-                             struct release_view *v, const char *file, struct why *ret_why)
+                             struct release_view *v, const char *file, const struct lane *kept,
+                             struct why *ret_why)
 {
     struct record receipts[AGREEMENT_RECEIPTS] = {0};
     struct release_load load = {.id = v->id,
                                 .space = v->space,
                                 .file = file,
+                                .checkpoint = v->checkpoint,
+                                .kept = kept,
+                                .is_urgent = true,
+                                .is_new = v->state == GENERATION_LOADING,
                                 .is_judged = v->state <= GENERATION_CANARY,
                                 .cache_bytes = r->terms.cache_bytes,
                                 .ret_receipts = receipts,
                                 .who = terms->who};
-    TRY(find_kv_type(r, v, file, &load.kv_type, ret_why));
+    if (kept == NULL)
+        TRY(find_kv_type(r, v, file, &load.kv_type, ret_why));
     note_loading(r, v->id);
     enum status s = releases_load(r, &load, ret_why);
     note_loading(r, "");
+    bool is_loaded = s == OK;
     if (s == OK)
         s = check_loaded(v, receipts, ret_why);
     if (s == OK) {
@@ -261,7 +277,7 @@ static enum status load_view(struct releases *r, const struct change_terms *term
         record_release(&receipts[i]);
     if (s == OK)
         releases_cells_restore(r, v->id);
-    else
+    else if (is_loaded)
         leave_space(r, v->space);
     return s;
 }
@@ -270,15 +286,22 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
                               const char *file, struct why *ret_why)
 {
     struct release_view v;
-    char path[RELEASES_PATH_ROOM];
+    char path[RELEASES_PATH_ROOM] = "";
+    struct lane *kept;
     TRY(releases_view(r, id, &v, ret_why));
+    uint32_t place = release_lanes_keep(&r->lanes, id, &kept);
+    if (place != NO_LANE) {
+        enum status s = load_view(r, terms, &v, NULL, kept, ret_why);
+        release_lanes_give(&r->lanes, place);
+        return s;
+    }
     if (file == NULL)
         TRY(releases_find_file(r, v.checkpoint, path, ret_why));
     if (v.state == GENERATION_REGISTERED) {
         TRY(releases_move(r, terms, id, GENERATION_LOADING, NULL, ret_why));
         v.state = GENERATION_LOADING;
     }
-    enum status s = load_view(r, terms, &v, file != NULL ? file : path, ret_why);
+    enum status s = load_view(r, terms, &v, file != NULL ? file : path, NULL, ret_why);
     struct why unheard;
     if (s != OK && v.state == GENERATION_LOADING &&
         releases_move(r, terms, id, GENERATION_REJECTED, ret_why->text, &unheard) != OK)
@@ -286,18 +309,35 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
     return s;
 }
 
+/* From the baseline's file, where its lane is not there. */
+static enum status load_beside_file(struct releases *r, const struct release_view *v,
+                                    struct release_load *load, struct why *ret_why)
+{
+    char path[RELEASES_PATH_ROOM];
+    if (r->model[0] != '\0' && releases_find_file(r, v->checkpoint, path, NULL) != OK)
+        snprintf(path, sizeof path, "%s", r->stable_file);
+    else
+        TRY(releases_find_file(r, v->checkpoint, path, ret_why));
+    TRY(find_kv_type(r, v, path, &load->kv_type, ret_why));
+    load->file = path;
+    load->checkpoint = v->checkpoint;
+    return releases_load(r, load, ret_why);
+}
+
 enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,
                                  const char *space, struct why *ret_why)
 {
     struct release_view v;
-    char path[RELEASES_PATH_ROOM];
-    struct release_load load = {.id = baseline, .space = space, .file = path, .is_control = true};
-    TRY(releases_view(r, baseline, &v, ret_why));
-    if (r->model[0] != '\0' && releases_find_file(r, v.checkpoint, path, NULL) != OK)
-        snprintf(path, sizeof path, "%s", r->stable_file);
-    else
-        TRY(releases_find_file(r, v.checkpoint, path, ret_why));
-    TRY(find_kv_type(r, &v, path, &load.kv_type, ret_why));
+    struct lane *kept;
+    struct release_load load = {.id = baseline, .space = space, .is_control = true};
     TRY(releases_quota_control(r, candidate, baseline, &load, ret_why));
-    return releases_load(r, &load, ret_why);
+    uint32_t place = release_lanes_keep(&r->lanes, baseline, &kept);
+    if (place != NO_LANE) {
+        load.kept = kept;
+        enum status s = releases_load(r, &load, ret_why);
+        release_lanes_give(&r->lanes, place);
+        return s;
+    }
+    TRY(releases_view(r, baseline, &v, ret_why));
+    return load_beside_file(r, &v, &load, ret_why);
 }

@@ -3,7 +3,7 @@
  * WHY     Loading takes as long as a disk does and must stall neither a stream, nor the registry, nor the loop.
  * HOW     Whenever it is rung it takes calls that load something, looks at the newest route, loads what is lacking and
  *         lets go of what nothing needs: first closed, then, when its last request has ended, freed. The previous
- *         generation keeps its weights, not its pool.
+ *         generation keeps its weights, not its pool; after a restart it is loaded for that.
  * ALWAYS  (1) A lane goes only when no choice of the loop is out on it.            release_lanes_pop
  * THREAD  loader; releases_reconcile also whoever starts, before the loader is there
  */
@@ -185,7 +185,20 @@ enum status releases_reconcile(struct releases *r, bool is_start, struct why *re
 
 /* ---- the thread ---- */
 
-/* Candidates that were loaded before the daemon ended are loaded again, without hurry. */
+/* Its pool goes at the next look at the route; a rollback needs no file then. */
+static void bring_back_previous(struct releases *r)
+{
+    struct projection p;
+    struct release_view v;
+    struct why why = {0};
+    releases_copy_route(r, &p);
+    if (p.previous[0] == '\0' || p.barred[0] != '\0' || atomic_load(&r->is_stopping))
+        return; /* in a rollback the pinned one is needed anyway */
+    if (releases_view(r, p.previous, &v, &why) == OK)
+        (void)need(r, v.id, v.space, NULL, &why); /* a failure was told */
+}
+
+/* What was loaded before the daemon ended is loaded again, without hurry: candidates, and the weights of the previous one. */
 static void bring_back(struct releases *r)
 {
     struct views *views = mem_zalloc(1, sizeof *views);
@@ -200,6 +213,7 @@ static void bring_back(struct releases *r)
             (void)need(r, v->id, v->space, NULL, &why); /* each failure was told */
     }
     mem_free(views);
+    bring_back_previous(r);
 }
 
 static struct release_work *next_asked(struct releases *r)

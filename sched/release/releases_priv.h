@@ -185,6 +185,10 @@ enum status releases_reconcile(struct releases *r, bool is_start, struct why *re
 /* A lane for a generation under a namespace, in the engine and in the book. */
 struct release_load {
     const char *id, *space, *file, *kv_type;
+    const char *checkpoint; /* the file's hash, as far as it is known; NULL: it is not */
+    const struct lane *kept; /* in whose stead: file and kv_type are not looked at; NULL: none */
+    bool is_urgent;          /* of a kept one */
+    bool is_new;             /* its receipts will be kept, with every tensor's hash where they last */
     bool is_control;
     bool is_judged; /* a candidate: it may hold no more pages than a control arm beside it */
     uint64_t cache_bytes;
@@ -195,7 +199,7 @@ struct release_load {
 enum status releases_load(struct releases *r, const struct release_load *load,
                           struct why *ret_why) MUST_USE;
 /* Registered or loading: loads it, keeps its receipts, and makes it ready, or rejects it; later states: loads it. file NULL: as
- * it is kept. */
+ * it is kept; it is not read while the model is still in memory. */
 enum status releases_bring_up(struct releases *r, const struct change_terms *terms, const char *id,
                               const char *file, struct why *ret_why) MUST_USE;
 /* The baseline's weights under a namespace, with as many pages as the candidate may hold. */

@@ -193,11 +193,32 @@ class Blocked(Faults):
                 ask()
             self.assertEqual(caught.exception.status, 503)
 
+    def test_0_weights_in_memory_need_no_file(self):
+        """Right after the promotion, and after a restart that could still read the file."""
+        for is_restarted in (False, True):
+            with self.subTest(is_restarted=is_restarted):
+                d = self.daemon()
+                previous = self.promoted(d)
+                both = d.metrics()["foldkv_weight_bytes"]
+                if is_restarted:
+                    d.stop()
+                    d = self.daemon(model=self.two)
+                    self.assertTrue(wait_until(lambda: d.metrics()["foldkv_weight_bytes"] == both))
+                file = os.path.join(self.state, "objects", previous["object"])
+                os.unlink(file)
+                shutil.copy(self.three, file)
+                self.rolls_back(d, previous["id"][:16])
+                d.stop()
+                self.verify()
+                shutil.rmtree(self.state)
+
     def test_1_the_previous_file_is_lost_or_altered(self):
-        with self.daemon() as d:
-            previous = self.promoted(d)
-            generation, file = previous["id"][:16], os.path.join(self.state, "objects", previous["object"])
-            os.unlink(file)
+        d = self.daemon()
+        previous = self.promoted(d)
+        d.stop()
+        generation, file = previous["id"][:16], os.path.join(self.state, "objects", previous["object"])
+        os.unlink(file)
+        with self.daemon(model=self.two) as d:
             self.assertIn("is blocked", d.foldkv("rollback", code=1))
             self.is_blocked(d, "is not there any more", previous["object"][:16])
             self.assertEqual(json.loads(d.foldkv("generations", generation, "--json"))["id"], previous["id"])
@@ -238,7 +259,9 @@ class Blocked(Faults):
     def test_3_the_previous_file_is_lost_for_good(self):
         d = self.daemon()
         previous = self.promoted(d)
+        d.stop()
         os.unlink(os.path.join(self.state, "objects", previous["object"]))
+        d = self.daemon(model=self.two)
         d.foldkv("rollback", code=1)
         self.is_blocked(d, previous["object"][:16])
         d.stop()

@@ -64,11 +64,11 @@ class Releasing(Daemon):
         assert code or not run.stderr, run.stderr
         return run.stdout if code == 0 else run.stdout + run.stderr
 
-    def evaluate(self, name, code=0, **changes):
+    def evaluate(self, name, code=0, timeout_s=120, **changes):
         terms = os.path.join(self.state, "terms.json")
         with open(terms, "w") as f:
             json.dump({**TERMS, **changes}, f)
-        return self.foldkv("evaluate", name, "--terms", terms, code=code)
+        return self.foldkv("evaluate", name, "--terms", terms, code=code, timeout_s=timeout_s)
 
     def start(self, name, *weights, **fields):
         path = os.path.join(self.state, "plan.json")
