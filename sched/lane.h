@@ -43,6 +43,7 @@ struct lane_terms {
     uint8_t namespace_id[SHA256_BYTES]; /* zeros: one made from identity and binding */
     uint64_t
         cache_bytes; /* page pool; 0: a quarter of the available memory, at most 2 GiB, at least one context */
+    uint64_t control_bytes; /* page pool of a control arm that will be made beside it: it must fit, too */
     const char *cache_type;        /* "f16", "f32" or "int8" */
     const char *isa;               /* NULL or "": the best; read only without kernels */
     const struct kernels *kernels; /* copied; NULL: picked by isa */
@@ -59,7 +60,7 @@ struct lane_terms {
 /* Loads an opened file (which may be closed afterwards) for engine; any thread but the engine's, and
  * it takes as long as packing takes. While the engine has lanes that is done by a few threads of the
  * lowest priority. Weights of a file that is loaded already are shared. NO_MEMORY with the figures if
- * weights and pool do not fit into the available memory; all else as model_load and cache_new. On
+ * weights and pools do not fit into the available memory; all else as model_load and cache_new. On
  * failure nothing is kept. With terms->kept gguf is NULL and only the pool is made; where that is
  * urgent it takes a few milliseconds. */
 enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,

@@ -80,14 +80,15 @@ static enum status check_room(const struct loading *l)
     if (!l->is_beside)
         return OK;
     TRY(own_weights_bytes(l, &weights));
-    uint64_t pool = l->terms->cache_bytes, available = available_memory_bytes();
+    uint64_t pool = l->terms->cache_bytes, control = l->terms->control_bytes;
+    uint64_t available = available_memory_bytes();
     const double mib = 1048576.0;
-    if (weights > available || pool > available - weights)
-        return why_set(
-            l->ret_why, STATUS_NO_MEMORY, "",
-            "beside what is loaded the weights take %.1f MiB and the page pool %.1f MiB: "
-            "%.1f MiB are available",
-            (double)weights / mib, (double)pool / mib, (double)available / mib);
+    if (weights > available || pool > available - weights || control > available - weights - pool)
+        return why_set(l->ret_why, STATUS_NO_MEMORY, "",
+                       "beside what is loaded the weights take %.1f MiB, the page pool %.1f MiB "
+                       "and that of a control arm %.1f MiB: %.1f MiB are available",
+                       (double)weights / mib, (double)pool / mib, (double)control / mib,
+                       (double)available / mib);
     return OK;
 }
 

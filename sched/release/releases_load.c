@@ -89,6 +89,8 @@ enum status releases_load(struct releases *r, const struct release_load *load, s
                                .is_urgent = load->is_urgent};
     snprintf(terms.id, sizeof terms.id, "%s", load->id);
     bytes_of_hex(load->space, terms.namespace_id);
+    if (load->is_judged)
+        terms.control_bytes = releases_quota_bytes(r, load->cache_bytes);
     if (load->checkpoint != NULL)
         bytes_of_hex(load->checkpoint, terms.checkpoint);
     if (load->kept == NULL)

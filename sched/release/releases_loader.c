@@ -55,6 +55,40 @@ static enum status need(struct releases *r, const char *id, const char *space, c
     return s;
 }
 
+struct ending {
+    const struct change_terms *terms;
+    const char *rollout;
+};
+
+static enum status end_rollout(struct releases *r, struct registry *registry, void *user,
+                               struct why *ret_why)
+{
+    const struct ending *e = user;
+    return rollout_driver_command(r->driver, registry, e->terms, e->rollout, EVENT_ABORT, ret_why);
+}
+
+/* Nothing can be judged without the control arm: a rollout that cannot have it ends, and says why. */
+static void need_control(struct releases *r, const struct projection *p)
+{
+    struct why why = {0}, said;
+    if (p->control_namespace[0] == '\0' || is_open(r, p->control_namespace) ||
+        has_failed(r, p->control_namespace) ||
+        releases_load_beside(r, p->candidate, p->stable, p->control_namespace, &why) == OK)
+        return;
+    char note[ROLLOUT_NOTE_ROOM];
+    snprintf(note, sizeof note, "the control arm cannot be loaded: %.*s", ROLLOUT_NOTE_ROOM - 64,
+             why.text);
+    releases_say(r, true, "rollout", "%s", note);
+    snprintf(r->failed_space, sizeof r->failed_space, "%s", p->control_namespace);
+    const struct change_terms terms = {.who = "foldkv",
+                                       .at_us = releases_now_us(),
+                                       .epoch_expected = EPOCH_ANY,
+                                       .note = note};
+    struct ending ending = {&terms, p->rollout};
+    if (releases_do(r, end_rollout, &ending, &said) != OK)
+        releases_say(r, true, "rollout", "it is not ended: %s", said.text);
+}
+
 static enum status load_needed(struct releases *r, const struct projection *p, bool is_start,
                                struct why *ret_why)
 {
@@ -69,12 +103,7 @@ static enum status load_needed(struct releases *r, const struct projection *p, b
     if (strcmp(p->candidate, p->barred) == 0)
         return OK;
     (void)need(r, p->candidate, p->candidate_namespace, NULL, &why);
-    if (p->control_namespace[0] == '\0' || is_open(r, p->control_namespace) ||
-        has_failed(r, p->control_namespace))
-        return OK;
-    s = releases_load_beside(r, p->candidate, p->stable, p->control_namespace, &why);
-    if (s != OK)
-        note_failure(r, p->stable, p->control_namespace, &why);
+    need_control(r, p);
     return OK;
 }
 

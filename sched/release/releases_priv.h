@@ -214,6 +214,8 @@ enum status releases_move(struct releases *r, const struct change_terms *terms, 
 
 /* ---- releases_quota.c: candidate and control hold equally many pages ---- */
 
+/* The most that a control arm's pool takes beside a candidate's of these bytes. */
+uint64_t releases_quota_bytes(const struct releases *r, uint64_t candidate_bytes);
 /* Before the engine has a candidate's lane: it gets no more pages than a control arm beside stable can have. BAD_OPTION if
  * release.control_bytes hold none. */
 enum status releases_quota_candidate(struct releases *r, struct lane *lane,
@@ -222,7 +224,7 @@ enum status releases_quota_candidate(struct releases *r, struct lane *lane,
 enum status releases_quota_control(struct releases *r, const char *candidate, const char *baseline,
                                    struct release_load *load, struct why *ret_why) MUST_USE;
 /* A rollout of this candidate would have equal arms; BAD_OPTION with the figures: stable has changed since it was
- * loaded. */
+ * loaded. NO_MEMORY with the figures: there is no room for the control arm's pool. */
 enum status releases_quota_check(struct releases *r, const struct release_lane *candidate,
                                  struct why *ret_why) MUST_USE;
 /* What is stable now has its whole pool. */

@@ -3,7 +3,8 @@
  * WHY     An arm with more pages finds more prefixes and preempts less, which is no merit of its model.
  * HOW     The smaller of two numbers: the pages of the candidate's pool, and those that the control arm's bytes are under
  *         stable's shape (another K/V type has other pages). A candidate is held to it from its load on, so that its
- *         evaluation has it, too; promotion lifts it. The control lane's pool is made for it.
+ *         evaluation has it, too; promotion lifts it. The control lane's pool is made for it. That there is room for both
+ *         pools is looked at when the candidate is loaded and again when a rollout starts, when memory may have gone.
  * ALWAYS  (1) A quota is set on a lane that has no request yet, and only lifted later.
  * THREAD  loader, rescue, or whoever starts; the check: registry
  */
@@ -14,10 +15,16 @@
 
 #include "cache/cache.h"
 #include "cache/pool_split.h"
+#include "sched/available_memory.h"
+
+uint64_t releases_quota_bytes(const struct releases *r, uint64_t candidate_bytes)
+{
+    return r->terms.control_bytes > 0 ? r->terms.control_bytes : candidate_bytes;
+}
 
 static uint64_t budget_of(const struct releases *r, const struct cache_shape *candidate)
 {
-    return r->terms.control_bytes > 0 ? r->terms.control_bytes : candidate->pool_bytes;
+    return releases_quota_bytes(r, candidate->pool_bytes);
 }
 
 /* Pages of the group that has most, of a pool of stable's shape. */
@@ -76,6 +83,24 @@ enum status releases_quota_control(struct releases *r, const char *candidate, co
     return OK;
 }
 
+/* A pool's memory is the system's until it is touched: what of the candidate's is still to come counts, too. */
+static enum status check_room(const struct release_lane *candidate, uint64_t control,
+                              struct why *ret_why)
+{
+    struct engine_stats stats;
+    lane_stats_copy(candidate->lane, &stats);
+    lane_stats_measure(candidate->lane, &stats);
+    uint64_t pool = candidate->cache_bytes, has = stats.kv_measured_bytes;
+    uint64_t rest = pool > has ? pool - has : 0, available = available_memory_bytes();
+    const double mib = 1048576.0;
+    if (rest <= available && control <= available - rest)
+        return OK;
+    return why_set(ret_why, STATUS_NO_MEMORY, "release.control_bytes",
+                   "the control arm's page pool takes %.1f MiB and the rest of the candidate's "
+                   "%.1f MiB: %.1f MiB are available",
+                   (double)control / mib, (double)rest / mib, (double)available / mib);
+}
+
 enum status releases_quota_check(struct releases *r, const struct release_lane *candidate,
                                  struct why *ret_why)
 {
@@ -85,7 +110,7 @@ enum status releases_quota_check(struct releases *r, const struct release_lane *
         return OK;
     TRY(pages_of(&stable.shape, budget_of(r, &candidate->shape), &control, ret_why));
     if (control >= has)
-        return OK;
+        return check_room(candidate, pool_split_of(&stable.shape, has, each), ret_why);
     return why_set(ret_why, STATUS_BAD_OPTION, "release.control_bytes",
                    "the candidate was loaded to hold %" PRIu32 " pages, a control arm beside the "
                    "stable generation of now would hold %" PRIu32 ": release.control_bytes of at "

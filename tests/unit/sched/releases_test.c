@@ -6,6 +6,7 @@
 
 #include "config/mem.h"
 #include "sched/release/change.h"
+#include "sched/available_memory.h"
 #include "sched/engine.h"
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"
@@ -285,6 +286,93 @@ START_TEST(what_is_refused_changes_nothing)
 }
 END_TEST
 
+#define WIDE                                                                                       \
+    "{\"tpot_p99\":{\"eps_ppm\":10000000},\"ttft_p99\":{\"eps_ppm\":10000000},"                    \
+    "\"goodput\":{\"eps_ppm\":900000,\"slo_tpot_ms\":60000,\"slo_ttft_ms\":60000},"                \
+    "\"error_rate\":{\"margin_ppm\":500000},\"numerical\":{\"samples_min\":1},"                    \
+    "\"quality\":{\"eps_ppm\":1000000,\"slice_tokens_min\":1},\"traffic\":{\"eps_ppm\":1000000}}"
+#define MATRIX "{\"contexts\":[32],\"active_requests\":[1],\"query_lengths\":[1]}"
+#define START                                                                                      \
+    "{\"candidate\":\"two\",\"plan\":{\"steps\":[{\"weight_bp\":4500,\"min_requests\":100,"       \
+    "\"max_seconds\":600}],\"cap_bp\":4500,\"gates\":" WIDE "}}"
+
+/* Asks about it until the answer has the words. */
+static void await_words(enum admin_op op, const char *subject, const char *words)
+{
+    for (bool is_there = false; !is_there; sched_yield()) {
+        struct admin_call call;
+        ask_about(&call, op, subject, "{}", "");
+        ck_assert_msg(call.status == OK, "%s", call.why.text);
+        is_there = strstr(call.text, words) != NULL;
+        mem_free(call.text);
+    }
+}
+
+static void publish_two(void)
+{
+    struct admin_call call;
+    char body[TEMP_PATH_ROOM + 64];
+    snprintf(body, sizeof body, "{\"path\": \"%s\", \"name\": \"two\"}", path_of("two.gguf"));
+    ask(&call, ADMIN_GENERATION_PUBLISH, body, "p");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    mem_free(call.text);
+}
+
+/* Beside the candidate's own pool of 4 MiB. */
+START_TEST(a_candidate_needs_room_for_its_control_arm)
+{
+    struct admin_call call;
+    control_bytes = 64 << 20;
+    ck_assert_int_eq(start(NULL, path_of("one.gguf")), OK);
+    available_memory_pretend(66 << 20);
+    publish(&call, "two.gguf", "a");
+    ck_assert_int_eq(call.status, STATUS_NO_MEMORY);
+    ck_assert_ptr_nonnull(strstr(
+        call.why.text, "page pool 4.0 MiB and that of a control arm 64.0 MiB: 66.0 MiB are available"));
+}
+END_TEST
+
+START_TEST(a_rollout_needs_room_for_its_control_arm)
+{
+    struct admin_call call;
+    control_bytes = 4 << 20;
+    ck_assert_int_eq(start(NULL, path_of("one.gguf")), OK);
+    publish_two();
+    available_memory_pretend(3 << 20);
+    ask(&call, ADMIN_ROLLOUT_START, START, "b");
+    ck_assert_int_eq(call.status, STATUS_NO_MEMORY);
+    ck_assert_msg(strstr(call.why.text, "the control arm's page pool takes 4.0 MiB") != NULL &&
+                      strstr(call.why.text, "3.0 MiB are available") != NULL,
+                  "%s", call.why.text);
+    available_memory_pretend(UINT64_MAX);
+    ask(&call, ADMIN_ROLLOUT_START, START, "c");
+    ck_assert_int_eq(call.status, STATUS_ILLEGAL_MOVE); /* it is not evaluated */
+}
+END_TEST
+
+START_TEST(a_rollout_ends_if_its_control_arm_cannot_be_loaded)
+{
+    struct admin_call call;
+    control_bytes = 4 << 20;
+    ck_assert_int_eq(start(NULL, path_of("one.gguf")), OK);
+    publish_two();
+    ask_about(&call, ADMIN_GENERATION_EVALUATE, "two",
+              "{\"matrix\":" MATRIX ",\"thresholds\":" WIDE ",\"warmup_runs\":0}", "b");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    mem_free(call.text);
+    await_words(ADMIN_GENERATION_READ, "two", "\"state\":\"warmed\"");
+    ask(&call, ADMIN_ROLLOUT_START, START, "c");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    mem_free(call.text);
+    available_memory_pretend(1 << 20); /* gone since the start */
+    ask_about(&call, ADMIN_ROLLOUT_APPROVE, "active", "{}", "d");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    mem_free(call.text);
+    await_words(ADMIN_ROLLOUT_LIST, "", "the control arm cannot be loaded: beside what is loaded");
+    await_words(ADMIN_ROLLOUT_LIST, "", "\"rolled_back\"");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("releases");
@@ -297,6 +385,9 @@ int main(void)
     tcase_add_loop_test(tcase, a_candidate_is_loaded_beside_the_stable_one, 0, 2);
     tcase_add_loop_test(tcase, candidate_and_control_hold_equally_many_pages, 0, ARRAY_LEN(quotas));
     tcase_add_test(tcase, what_is_refused_changes_nothing);
+    tcase_add_test(tcase, a_candidate_needs_room_for_its_control_arm);
+    tcase_add_test(tcase, a_rollout_needs_room_for_its_control_arm);
+    tcase_add_test(tcase, a_rollout_ends_if_its_control_arm_cannot_be_loaded);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
