@@ -106,6 +106,7 @@ static enum status open_releases(struct parts *p, const char *path, struct why *
     const struct releases_options options = {
         .state_dir = o->release_state[0] != '\0' ? o->release_state : NULL,
         .model = path,
+        .first_model = o->release_first_model[0] != '\0' ? o->release_first_model : NULL,
         .host = {.user = p,
                  .on_wake = wake,
                  .encode = encode_for,
@@ -272,8 +273,9 @@ int serve_command(size_t n_words, char *const *words)
         return command_complain(&why);
     if (line.is_help)
         return command_print_help("serve", NULL, 0, true);
-    bool has_state = parts.service.options.release_state[0] != '\0';
-    if (line.n_positionals > 1 || (line.n_positionals == 0 && !has_state))
+    bool has_model = parts.service.options.release_state[0] != '\0' ||
+                     parts.service.options.release_first_model[0] != '\0';
+    if (line.n_positionals > 1 || (line.n_positionals == 0 && !has_model))
         return command_misused("serve", "serve takes one model file, or --state DIR");
     log_init(parts.service.options.server_log_format, parts.service.options.server_log_level,
              STDERR_FILENO);

@@ -220,17 +220,21 @@ static enum status find_stable(struct releases *r, struct registry *registry, vo
     return s;
 }
 
-static enum status find_model(struct releases *r, struct why *ret_why)
+/* first: of an empty registry; NULL: none. */
+static enum status find_model(struct releases *r, const char *first, struct why *ret_why)
 {
     struct projection p;
     releases_copy_route(r, &p);
+    if (r->model[0] == '\0' && p.stable[0] == '\0' && first != NULL)
+        snprintf(r->model, sizeof r->model, "%s", first);
     if (r->model[0] != '\0') {
         snprintf(r->stable_file, sizeof r->stable_file, "%s", r->model);
         return OK;
     }
     if (p.stable[0] == '\0')
         return why_set(ret_why, STATUS_BAD_OPTION, "model",
-                       "the registry in %s is empty: name a model file the first time", r->dir);
+                       "the registry in %.200s is empty: name a model file the first time, as foldkv serve's argument or "
+                       "by release.first_model", r->dir);
     return releases_do(r, find_stable, &p, ret_why);
 }
 
@@ -267,7 +271,7 @@ enum status releases_open(const struct releases_options *options, struct release
     if (s == OK)
         s = make_ways(r, ret_why);
     if (s == OK)
-        s = find_model(r, ret_why);
+        s = find_model(r, options->first_model, ret_why);
     if (s != OK)
         releases_free(&r);
     *ret_releases = r;
@@ -311,6 +315,16 @@ static enum status forget_answers(struct releases *r, struct registry *registry,
     return answer_forget(registry, releases_now_us() - day_us, ret_why);
 }
 
+/* After a promotion, say, a command line still names the former model. */
+static enum status say_other_model(const struct releases *r, struct why *ret_why)
+{
+    const struct why found = *ret_why;
+    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "model",
+                   "model %.110s is not what release.state calls stable: %.120s; start without a model argument to serve "
+                   "what is stable, and publish this file to release it",
+                   r->model, found.text);
+}
+
 enum status releases_start(struct releases *r, const struct releases_terms *terms,
                            struct why *ret_why)
 {
@@ -323,7 +337,10 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
     releases_copy_route(r, &p);
     if (p.stable[0] == '\0')
         TRY(releases_found(r, ret_why));
-    TRY(releases_reconcile(r, true, ret_why));
+    enum status s = releases_reconcile(r, true, ret_why);
+    if (s == STATUS_RECEIPTS_DISAGREE && r->model[0] != '\0')
+        return say_other_model(r, ret_why);
+    TRY(s);
     TRY(read_tokenizer(r, ret_why));
     struct why unheard;
     if (releases_do(r, forget_answers, NULL, &unheard) != OK)

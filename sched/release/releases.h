@@ -41,6 +41,7 @@ struct releases_host {
 struct releases_options {
     const char *state_dir; /* NULL: in memory */
     const char *model;     /* a file; NULL: what the registry calls stable */
+    const char *first_model; /* in its place where the registry is empty; NULL: none */
     struct releases_host host;
 };
 
@@ -58,13 +59,13 @@ struct releases_terms {
 };
 
 /* Opens the registry (registry_open's failures), and carries an open journal as far as it goes without lanes.
- * BAD_OPTION if there is neither a model nor a stable generation. */
+ * BAD_OPTION if there is neither a stable generation nor a model to found the registry with. */
 enum status releases_open(const struct releases_options *options, struct releases **ret_releases,
                           struct why *ret_why) MUST_USE;
 /* The file that stable is loaded from: the options' model, or stable's object. */
 const char *releases_stable_file(const struct releases *releases);
 /* Loads stable, and whatever else the route needs; founds the registry if it is empty. RECEIPTS_DISAGREE if the options' model
- * is not the checkpoint that the registry calls stable. Waits for the loads. */
+ * is not the checkpoint that the registry calls stable: both values, and how to start then. Waits for the loads. */
 enum status releases_start(struct releases *releases, const struct releases_terms *terms,
                            struct why *ret_why) MUST_USE;
 /* Ends its loader and its evaluator, and lets go of its lanes, which are the engine's to free. Calls that are open are

@@ -167,9 +167,8 @@ static enum status find_kv_type(struct releases *r, const struct release_view *v
     gguf_free(&gguf);
     if (s == OK && *ret_type == NULL)
         s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "identity",
-                    "%.200s is not the checkpoint of generation %.16s: under no K/V type does it "
-                    "have the identity %.16s",
-                    file, v->id, v->identity);
+                    "the file has identity %.16s under %s, the registry says %.16s, which it has under no K/V type",
+                    content.identity, types[ARRAY_LEN(types) - 1], v->identity);
     return s;
 }
 

@@ -38,7 +38,7 @@ class Release(unittest.TestCase):
         self.folder.cleanup()
 
     def daemon(self, *flags, model=None):
-        d = Releasing(self.state, model or self.one, *flags)
+        d = Releasing(self.state, self.one if model is None else model, *flags)
         self.addCleanup(lambda: d.process.poll() is None and d.kill())  # after a failure
         return d
 
@@ -113,7 +113,13 @@ class Release(unittest.TestCase):
         d.kill()
         with self.assertRaises(AssertionError) as caught:
             self.daemon(model=self.other)  # it is not what the registry calls stable
-        self.assertIn("ready line", str(caught.exception))
+        text = str(caught.exception)
+        for words in (f"model {self.other[:110]}", "release.state", "start without a model argument", "publish this file"):
+            self.assertIn(words, text)
+        self.assertRegex(text, r"the file (is checkpoint|has identity) [0-9a-f]{16}.*, the registry says [0-9a-f]{16}")
+        d = self.daemon("--first-model", self.one, model="")  # what founded it is not looked at any more
+        self.assertEqual((d.answer()[0], self.ids(d)), (two, {"stable": two, "previous": stable}))
+        d.kill()
         d = self.daemon(model=self.two)
         self.assertEqual((d.answer()[0], self.ids(d)), (two, {"stable": two, "previous": stable}))
         d.foldkv("rollback")

@@ -69,6 +69,22 @@ class Service(unittest.TestCase):
             self.assertEqual(run.returncode, 1)
             self.assertIn(named, run.stderr)
 
+    def serve_as_the_unit(self, model):
+        """The unit's own command line, on a folder and a port of the test's."""
+        command = unit()["ExecStart"][0].replace("%S", self.folder.name).replace("${MODEL}", model).split(" ")
+        self.assertEqual(command[:2], ["/usr/local/bin/foldkv", "serve"])
+        return Daemon(*command[2:], "--threads", "1", "--cache-bytes", "8MiB", model_path="")
+
+    def test_5_it_starts_again_on_its_own_state(self):
+        self.assertEqual(unit()["StateDirectory"], ["foldkv"])  # /var/lib is read-only to it but for this
+        os.mkdir(os.path.join(self.folder.name, "foldkv"), 0o700)
+        with self.serve_as_the_unit(self.model) as daemon:
+            first = daemon.complete("hello w", max_tokens=8, temperature=0)["choices"]
+        other = make_model(MAKE_MODEL, self.folder.name, "other", "--seed", "9")
+        for model in (other, "", os.path.join(self.folder.name, "gone.gguf")):  # whatever MODEL says by then
+            with self.serve_as_the_unit(model) as daemon:
+                self.assertEqual(daemon.complete("hello w", max_tokens=8, temperature=0)["choices"], first)
+
 
 if __name__ == "__main__":
     run_cases()

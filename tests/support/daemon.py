@@ -50,9 +50,10 @@ class Daemon:
     """A running server; also a context manager whose end stops it and fails on a bad exit code or a sanitizer's word."""
 
     def __init__(self, *flags, model_path=None, ready_s=120, under=()):
-        """under is the command, if any, that runs the binary."""
+        """under is the command, if any, that runs the binary; model_path "": none is named."""
         self.stderr = tempfile.TemporaryFile(mode="w+")
-        command = [*under, required("FOLDKV_TEST_BINARY"), "serve", model_path or model(), "--listen", "127.0.0.1:0", *flags]
+        path = model() if model_path is None else model_path
+        command = [*under, required("FOLDKV_TEST_BINARY"), "serve", *([path] if path else []), "--listen", "127.0.0.1:0", *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.stderr, text=True)
         give_up = time.monotonic() + seconds(ready_s)
         line = self.process.stdout.readline()

@@ -167,6 +167,8 @@ START_TEST(another_model_is_not_the_stable_one)
     ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
     end();
     ck_assert_int_eq(start(dir, path_of("two.gguf")), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_ptr_nonnull(strstr(why.text, "start without a model argument"));
+    ck_assert_ptr_nonnull(strstr(why.text, "the registry says"));
     end();
     ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
 }
