@@ -14,7 +14,7 @@ struct pace {
     double doubling_tokens; /* the context at which a row costs two units */
     double decode_ns;       /* a step of decode rows alone; 0: none seen yet */
     double unit_ns;         /* what one unit adds to decode rows; 0: none seen yet */
-    double alone_ns;        /* what one unit takes in a step of prompt rows alone; 0: none yet */
+    double units_most;      /* that a step has added to decode rows; 0: none has */
     uint32_t mixed_steps;   /* steps with both kinds of rows since the last of decode rows alone */
 };
 
@@ -39,8 +39,9 @@ double pace_row_units(const struct pace *pace, uint32_t position);
 /* Learns from a finished step. */
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns);
 /* Units of prompt rows for the next step: as many as keep it, with the steps of the company, under
- * PACE_STRETCH times what their decode rows alone would take. 0: leave prompts out of this one, to
- * see what such a step takes. INFINITY if nothing decodes. */
+ * PACE_STRETCH times what their decode rows alone would take, and no more than twice what was ever
+ * tried. 0: leave prompts out of this one, to see what such a step takes. INFINITY if nothing
+ * decodes. */
 double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
                          const struct pace_company *company);
 /* Rows from position on, 1..rows_max, that fit into units (one always does). */

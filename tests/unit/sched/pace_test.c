@@ -99,26 +99,61 @@ START_TEST(a_few_rows_teach_slowly)
 }
 END_TEST
 
-START_TEST(short_prompts_alone_and_unknown_decoders_teach_nothing)
+START_TEST(prompts_alone_give_the_first_guess)
 {
     struct pace pace = fresh();
-    pace_observe(&pace, (struct pace_step){.prefill_rows = 10, .prefill_units = 10}, 90000000);
     pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 9, .prefill_units = 9},
                  9000000);
-    ck_assert_double_eq(pace.alone_ns, 0.0);
-    ck_assert_double_eq(pace.unit_ns, 0.0);
+    ck_assert_double_eq(pace.unit_ns, 0.0); /* what decode rows take is not known */
+    struct pace_step alone = {.prefill_rows = 500, .prefill_units = 600};
+    pace_observe(&pace, alone, 300000000);
+    ck_assert_double_eq_tol(pace.unit_ns, 0.5e6, 1.0);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 4, .prefill_units = 4},
+                 7000000);
+    pace_observe(&pace, alone, 900000000);
+    ck_assert_double_eq_tol(pace.unit_ns, 0.5e6, 1.0);
 }
 END_TEST
 
-/* A step that happened to be quick must not open the door to a whole chunk. */
-START_TEST(a_unit_costs_no_less_than_alone)
+/* Whatever the first step says of a unit: a thousandth, what it takes, a hundred times that. */
+START_TEST(the_budget_doubles_at_most_until_it_is_found)
 {
-    struct pace pace = fresh();
-    pace_observe(&pace, (struct pace_step){.prefill_rows = 500, .prefill_units = 600}, 300000000);
-    pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
-    pace_observe(&pace, (struct pace_step){.decode_rows = 3, .prefill_rows = 4, .prefill_units = 4},
-                 5000100);
-    ck_assert_double_eq_tol(budget(&pace, 3), 23.0, 0.01);
+    static const double first_ns[] = {0.5e3, 0.5e6, 50e6};
+    for (size_t i = 0; i < sizeof first_ns / sizeof first_ns[0]; i++) {
+        struct pace pace = fresh();
+        double before = 2.0, unit_ns = first_ns[i];
+        for (int n = 0; n < 100; n++, unit_ns = 0.5e6) {
+            pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+            double units = budget(&pace, 3);
+            ck_assert_double_le(units, 2.0 * before);
+            ck_assert_double_lt(units, 46.0);
+            struct pace_step step = {.decode_rows = 3, .prefill_rows = (uint32_t)fmax(units, 1.0)};
+            step.prefill_units = step.prefill_rows;
+            pace_observe(&pace, step, 5000000 + (uint64_t)(step.prefill_units * unit_ns));
+            before = fmax(before, units);
+        }
+        pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+        ck_assert_double_eq_tol(budget(&pace, 3), 23.0, 0.5);
+    }
+}
+END_TEST
+
+/* What the machine did to one step is no measure of the next. */
+START_TEST(one_step_held_up_or_hurried_changes_little)
+{
+    struct pace_step decode = {.decode_rows = 3};
+    struct pace_step mixed = {.decode_rows = 3, .prefill_rows = 20, .prefill_units = 40};
+    for (int i = 0; i < 4; i++) {
+        struct pace pace = fresh();
+        for (int n = 0; n < 100; n++) {
+            pace_observe(&pace, decode, 5000000);
+            pace_observe(&pace, mixed, 25000000);
+        }
+        pace_observe(&pace, i < 2 ? decode : mixed, i % 2 == 0 ? 1000 : 900000000);
+        pace_observe(&pace, decode, 5000000);
+        ck_assert_double_eq_tol(budget(&pace, 3), 23.0, 3.0);
+    }
 }
 END_TEST
 
@@ -167,8 +202,9 @@ int main(void)
     tcase_add_test(tc, rows_deep_in_a_context_cost_more);
     tcase_add_test(tc, a_long_mixed_stretch_is_broken_to_look);
     tcase_add_test(tc, a_few_rows_teach_slowly);
-    tcase_add_test(tc, short_prompts_alone_and_unknown_decoders_teach_nothing);
-    tcase_add_test(tc, a_unit_costs_no_less_than_alone);
+    tcase_add_test(tc, prompts_alone_give_the_first_guess);
+    tcase_add_test(tc, the_budget_doubles_at_most_until_it_is_found);
+    tcase_add_test(tc, one_step_held_up_or_hurried_changes_little);
     tcase_add_test(tc, the_streams_of_others_bound_a_prompt);
     tcase_add_test(tc, a_prompt_beside_others_finds_its_measure);
     suite_add_tcase(suite, tc);

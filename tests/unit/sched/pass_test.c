@@ -221,7 +221,7 @@ START_TEST(a_prompt_heeds_other_passes)
     uint64_t n_steps[2] = {0};
     for (uint32_t i = 0; i < 2; i++) {
         struct rig *rig = lanes_new(1);
-        company.decode_ns = i == 0 ? 0.0 : 1e6;
+        company.decode_ns = i == 0 ? 0.0 : STEP_NS / 4.0;
         pass_set_company(rig_parts(rig)->pass, &company);
         rig_submit(rig, &spec, &got[i]);
         rig_run(rig, STEPS_MAX);
