@@ -215,12 +215,15 @@ void attention_schedule(struct attention_plan *plan, const struct attention_sequ
  * STALE_PLAN (on every thread alike) if the hash is not the plan's or a pool's generation is not
  * the one that was admitted: nothing is read or written then.
  * A barrier must stand between the last attention_run and attention_merge, which completes the rows
- * whose chunks were dealt to several threads; out is whole after one more barrier. Neither
- * allocates. */
+ * whose chunks were dealt to several threads; out is whole after one more barrier, and at once if
+ * no tile of the step is cut. Neither allocates. */
 enum status attention_run(const struct attention_plan *plan, uint32_t tid,
                           const struct kv_layer *layers, const uint8_t architecture_hash[32],
                           const float *q, float *out) MUST_USE;
 void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out);
+/* Whether the step has a tile whose chunks were dealt to several threads: else there is nothing to
+ * merge. */
+bool attention_is_cut(const struct attention_plan *plan);
 
 /* K/V bytes since the plan was made, of a pool's sequences that had one row in a step: those that
  * attention_run addressed for its kernels, and those that were there to be read once. With more rows

@@ -317,6 +317,14 @@ static bool is_first_cut(const struct attention_plan *plan, uint32_t i)
     return cut->chunk > 0 && !(cut[-1].tile == cut->tile && cut[-1].chunk > 0);
 }
 
+bool attention_is_cut(const struct attention_plan *plan)
+{
+    for (uint32_t i = 1; i < plan->n_threads; i++)
+        if (is_first_cut(plan, i))
+            return true;
+    return false;
+}
+
 void attention_merge(const struct attention_plan *plan, uint32_t tid, float *out)
 {
     uint32_t turn = 0;

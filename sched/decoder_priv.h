@@ -1,6 +1,7 @@
 /* decoder_priv.h: the decoder's insides, for the decoder*.c files only: decoder.c (life and buffers),
  * decoder_layers.c (what layers share: plans, rotations), decoder_pools.c (whose pages it computes
- * over), decoder_asked.c (which rows the last layer is for), decoder_watch.c (what others see of it), decoder_step.c (the step). */
+ * over), decoder_asked.c (which rows the last layer is for), decoder_watch.c (what others see of it),
+ * decoder_product.c (products and shares), decoder_heads.c (q, k and v of a layer), decoder_step.c (the step). */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_DECODER_PRIV_H
 #define FOLDKV_SCHED_DECODER_PRIV_H
@@ -42,6 +43,7 @@ struct decoder_layer {
     struct attention_plan *plans[KV_TYPE_COUNT]; /* NULL: no pool of the type was ever attached */
     const struct rope_table *rope; /* NULL: not rotated */
     struct kv_layer memory[DECODER_POOLS_MAX];
+    bool has_even_heads; /* whole heads can be shared */
 };
 
 struct span {
@@ -144,6 +146,29 @@ enum status decoder_take_buffers(const struct buffer_row *rows, size_t n) MUST_U
 
 /* Settles which rows of the batch go through the last layer, and schedules its attention. */
 void decoder_ask(struct decoder *decoder);
+
+/* decoder_product.c. A worker's part of n things, in whole grains. */
+struct span decoder_share(const struct decoder *d, uint32_t n, uint32_t grain, uint32_t tid);
+/* Of a run of rows. */
+struct span decoder_share_run(const struct decoder *d, const struct span *run, uint32_t tid);
+/* Of a matrix's outputs, in pairs of panels, the kernels' widest tile. */
+struct span decoder_panel_share(const struct decoder *d, const struct packed_matrix *m,
+                                uint32_t tid);
+struct span decoder_panel_columns(const struct packed_matrix *m, struct span panels);
+struct activations decoder_activations(const struct act_rows *act, const float *values);
+/* Quantises columns [first, end) of row r of x[.][n_columns] into act. */
+void decoder_quantise(const struct decoder *d, const struct act_rows *act, const float *x,
+                      uint32_t r, uint32_t first, uint32_t end);
+/* out[row][outputs of the panels] = x W^T for the rows of the set. */
+void decoder_product(const struct decoder *d, const struct packed_matrix *m,
+                     const struct activations *x, const struct row_set *rows, struct span panels,
+                     float *out);
+
+/* decoder_heads.c. Whether no worker's share of whole heads is more than an eighth over an even one. */
+bool decoder_heads_are_even(const struct graph_layer *layer, uint32_t n_threads);
+/* K and V of every row and Q of these, from the rows that enter layer l; ends at a barrier. */
+void decoder_heads(struct decoder *decoder, uint32_t tid, uint32_t l, const struct activations *x,
+                   const struct row_set *rows);
 
 /* decoder_watch.c. begin and end: around a step; enter and leave: by each worker in it; layer: by worker
  * 0, when a layer's rows are attended. */

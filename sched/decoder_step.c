@@ -6,15 +6,15 @@
  * HOW     A layer is a list of parts that the graph turns on or off (norms before and after, norms
  *         of heads, biases, the gate), never an architecture's own code. Each phase writes only
  *         what its worker owns (whole rows, whole outputs, whole items) and ends at a barrier:
- *             embed, rotate tables | add, norm, q k v, biases | norm heads, rotate, store K/V |
- *             attend | merge | output | add, norm, gate up | down
+ *             embed, rotate tables | add, norm, q k v, norm heads, rotate, store K/V | attend |
+ *             merge, if a tile was cut | output | add, norm, gate up | down
  *         What a block gives waits in `product` until the next one enters: there it is normed,
  *         added to the residual, and the sum normed again, row by row. A step of one row does that
  *         on every worker, each on a residual of its own, which saves two barriers a layer.
  * ALWAYS  (1) No sum is split over workers: the thread count changes no bit.
  *         product
  *         (2) K and V are read from pages, after rounding, also those of this very step.
- *         store_head before attend
+ *         decoder_heads before attend
  *         (3) All rows of a step pass through the same kernels as a row alone.        enter_row
  * THREAD  engine and its workers, inside workers_run
  */
@@ -22,61 +22,6 @@
 #include "sched/decoder_priv.h"
 
 #include "kernels/elementary.h"
-
-static struct span share(const struct decoder *d, uint32_t n, uint32_t grain, uint32_t tid)
-{
-    struct span s;
-    workers_share(n, grain, tid, workers_count(d->workers), &s.first, &s.end);
-    return s;
-}
-
-/* Outputs are shared in pairs of panels, the kernels' widest tile. */
-static struct span panel_share(const struct decoder *d, const struct packed_matrix *m, uint32_t tid)
-{
-    return share(d, packed_panels(m->n_rows), 2, tid);
-}
-
-static struct span panel_columns(const struct packed_matrix *m, struct span panels)
-{
-    uint32_t first = panels.first * PANEL_ROWS, end = panels.end * PANEL_ROWS;
-    return (struct span){first < m->n_rows ? first : m->n_rows, end < m->n_rows ? end : m->n_rows};
-}
-
-static struct activations act_view(const struct act_rows *act, const float *values)
-{
-    return (struct activations){.n_columns = act->n_columns,
-                                .values = values,
-                                .quants = act->quants,
-                                .scale = act->scale,
-                                .scaled_sum = act->scaled_sum,
-                                .sum = act->sum};
-}
-
-/* Quantises columns [first, end) of row r of x[.][n_columns] into act. */
-static void act_rows_quantise(const struct decoder *d, const struct act_rows *act, const float *x,
-                              uint32_t r, uint32_t first, uint32_t end)
-{
-    size_t column = (size_t)r * act->n_columns + first;
-    size_t block = column / ACT_BLOCK;
-    d->kernels->quantise(x + column, end - first, act->quants + column, act->scale + block,
-                         act->scaled_sum + block, act->sum + block);
-}
-
-static void product(const struct decoder *d, const struct packed_matrix *m,
-                    const struct activations *x, const struct row_set *rows, struct span panels,
-                    float *out)
-{
-    for (uint32_t i = 0; i < rows->n_runs; i++)
-        d->kernels->matmul[m->type](m, x, rows->runs[i].first, rows->runs[i].end, panels.first,
-                                    panels.end, out, m->n_rows);
-}
-
-/* A worker's part of one run of rows. */
-static struct span share_run(const struct decoder *d, const struct span *run, uint32_t tid)
-{
-    struct span s = share(d, run->end - run->first, 1, tid);
-    return (struct span){run->first + s.first, run->first + s.end};
-}
 
 /* ---- the rows on their way into a product ---- */
 
@@ -124,19 +69,19 @@ static struct activations enter(struct decoder *d, uint32_t tid, const struct en
     if (rows->is_alone) {
         struct act_rows act = act_of_width(d->own_act[tid], hidden);
         const float *values = enter_row(d, e, 0, d->own_values + (size_t)tid * hidden);
-        act_rows_quantise(d, &act, values, 0, 0, hidden);
-        return act_view(&act, values);
+        decoder_quantise(d, &act, values, 0, 0, hidden);
+        return decoder_activations(&act, values);
     }
     for (uint32_t i = 0; i < rows->n_runs; i++) {
-        struct span part = share_run(d, &rows->runs[i], tid);
+        struct span part = decoder_share_run(d, &rows->runs[i], tid);
         for (uint32_t r = part.first; r < part.end; r++) {
             size_t at = (size_t)r * hidden;
             const float *values = enter_row(d, e, at, d->normed + at);
-            act_rows_quantise(d, &d->hidden_act, values - at, r, 0, hidden);
+            decoder_quantise(d, &d->hidden_act, values - at, r, 0, hidden);
         }
     }
     workers_barrier(d->workers);
-    return act_view(&d->hidden_act, e->pre == NULL ? e->residual : d->normed);
+    return decoder_activations(&d->hidden_act, e->pre == NULL ? e->residual : d->normed);
 }
 
 /* Where a worker adds up the rows of this step. */
@@ -152,111 +97,20 @@ static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_
 {
     if (rows->is_alone) {
         struct act_rows act = act_of_width(d->own_act[tid], columns);
-        act_rows_quantise(d, &act, d->attended, 0, 0, columns);
-        return act_view(&act, d->attended);
+        decoder_quantise(d, &act, d->attended, 0, 0, columns);
+        return decoder_activations(&act, d->attended);
     }
     struct act_rows act = act_of_width(d->attended_act, columns);
     for (uint32_t i = 0; i < rows->n_runs; i++) {
-        struct span part = share_run(d, &rows->runs[i], tid);
+        struct span part = decoder_share_run(d, &rows->runs[i], tid);
         for (uint32_t r = part.first; r < part.end; r++)
-            act_rows_quantise(d, &act, d->attended, r, 0, columns);
+            decoder_quantise(d, &act, d->attended, r, 0, columns);
     }
     workers_barrier(d->workers);
-    return act_view(&act, d->attended);
+    return decoder_activations(&act, d->attended);
 }
 
 /* ---- the phases of a layer ---- */
-
-/* out = x W^T + bias, for a worker's own outputs. */
-static void project(const struct decoder *d, uint32_t tid, const struct packed_matrix *m,
-                    const float *bias, const struct activations *x, const struct row_set *rows,
-                    float *out)
-{
-    struct span panels = panel_share(d, m, tid);
-    struct span columns = panel_columns(m, panels);
-    product(d, m, x, rows, panels, out);
-    if (bias == NULL || columns.first == columns.end)
-        return;
-    for (uint32_t i = 0; i < rows->n_runs; i++)
-        for (uint32_t r = rows->runs[i].first; r < rows->runs[i].end; r++)
-            d->kernels->vector.add(out + (size_t)r * m->n_rows + columns.first,
-                                   bias + columns.first, columns.end - columns.first);
-}
-
-/* K and V of every row, Q of those that go on. */
-static void project_qkv(struct decoder *d, uint32_t tid, const struct layer_weights *w,
-                        const struct activations *x, const struct row_set *rows)
-{
-    project(d, tid, &w->q, w->q_bias, x, rows, d->q);
-    project(d, tid, &w->k, w->k_bias, x, &d->all, d->k);
-    project(d, tid, &w->v, w->v_bias, x, &d->all, d->v);
-    workers_barrier(d->workers);
-}
-
-static uint32_t page_of(const struct attention_sequence *s, uint32_t position)
-{
-    uint32_t page = position / PAGE_TOKENS - s->first_page;
-    for (uint32_t i = 0; i < s->n_runs; i++) {
-        if (page < s->runs[i].n_pages)
-            return s->runs[i].first_page + page;
-        page -= s->runs[i].n_pages;
-    }
-    ASSERT(!"a row's page is in its sequence's runs");
-    return 0;
-}
-
-/* Norms one head of row r (weight NULL: does not) and rotates it (or does not). */
-static void turn_head(const struct decoder *d, uint32_t l, uint32_t r, const float *weight,
-                      float *head)
-{
-    const struct graph *g = d->model->graph;
-    const struct vector_kernels *v = &d->kernels->vector;
-    const struct rope_table *rope = d->layers[l].rope;
-    if (weight != NULL)
-        v->rms_norm(head, weight, g->rms_eps, g->layers[l].d_qk, head);
-    if (rope == NULL)
-        return;
-    size_t at = (size_t)r * (rope->n_dims / 2);
-    rope_fn *rotate = g->rope_order == ROPE_HALVES ? v->rope_halves : v->rope_neighbours;
-    rotate(head, rope->cosine + at, rope->sine + at, rope->n_dims);
-}
-
-/* Writes K/V head h of row r to its page. */
-static void store_head(const struct decoder *d, uint32_t l, uint32_t r, uint32_t h)
-{
-    const struct graph_layer *gl = &d->model->graph->layers[l];
-    const struct attention_sequence *s =
-        &d->batch->sequences[gl->cache_group * d->batch->n_sequences + d->row_sequence[r]];
-    const struct kv_layer *memory = &d->layers[l].memory[s->pool];
-    uint32_t position = s->first_position + (r - s->row_first);
-    const float *k = d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk;
-    const float *v = d->v + ((size_t)r * gl->n_v_heads + h) * gl->d_v;
-    char *unit = memory->base + h * memory->head_stride +
-                 page_of(s, position) * memory->page_stride +
-                 position % PAGE_TOKENS / ATTEND_UNIT * memory->unit_stride;
-    d->kernels->attention.store[memory->type](gl->d_qk, gl->d_v, position % ATTEND_UNIT, k, v, unit,
-                                              unit + memory->v_offset);
-}
-
-/* Items are (row, head): the query heads of a row, then its K/V heads. */
-static void rotate_and_store(struct decoder *d, uint32_t tid, uint32_t l)
-{
-    const struct graph_layer *gl = &d->model->graph->layers[l];
-    const struct layer_weights *w = &d->model->weights->layers[l];
-    uint32_t heads = gl->n_query_heads + gl->n_k_heads;
-    struct span items = share(d, d->batch->n_rows * heads, 1, tid);
-    for (uint32_t i = items.first; i < items.end; i++) {
-        uint32_t r = i / heads, h = i % heads;
-        if (h < gl->n_query_heads) {
-            turn_head(d, l, r, w->q_norm, d->q + ((size_t)r * gl->n_query_heads + h) * gl->d_qk);
-            continue;
-        }
-        h -= gl->n_query_heads;
-        turn_head(d, l, r, w->k_norm, d->k + ((size_t)r * gl->n_k_heads + h) * gl->d_qk);
-        store_head(d, l, r, h);
-    }
-    workers_barrier(d->workers);
-}
 
 static const struct attention_plan *plan_of(const struct decoder *d, uint32_t l, uint32_t type)
 {
@@ -272,10 +126,15 @@ static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
             TRY(attention_run(plan_of(d, l, type), tid, d->layers[l].memory,
                               d->model->manifest->architecture_hash, d->q, d->attended));
     workers_barrier(d->workers);
-    for (uint32_t type = 0; d->types_used >> type != 0; type++)
-        if ((d->types_used >> type & 1) != 0)
-            attention_merge(plan_of(d, l, type), tid, d->attended);
-    workers_barrier(d->workers);
+    bool is_cut = false;
+    for (uint32_t type = 0; d->types_used >> type != 0; type++) {
+        if ((d->types_used >> type & 1) == 0)
+            continue;
+        is_cut |= attention_is_cut(plan_of(d, l, type));
+        attention_merge(plan_of(d, l, type), tid, d->attended);
+    }
+    if (is_cut)
+        workers_barrier(d->workers);
     if (tid == 0 && d->watch.n_chosen > 0)
         decoder_watch_layer(d, l);
     return OK;
@@ -285,7 +144,7 @@ static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
 static void leave(struct decoder *d, uint32_t tid, const struct packed_matrix *m,
                   const struct activations *x, const struct row_set *rows)
 {
-    product(d, m, x, rows, panel_share(d, m, tid), d->product);
+    decoder_product(d, m, x, rows, decoder_panel_share(d, m, tid), d->product);
     workers_barrier(d->workers);
 }
 
@@ -295,16 +154,16 @@ static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weig
 {
     const struct vector_kernels *v = &d->kernels->vector;
     silu_mul_fn *gate = d->model->graph->gate == GATE_GELU ? v->gelu_mul : v->silu_mul;
-    struct span panels = panel_share(d, &w->gate, tid);
-    struct span columns = panel_columns(&w->gate, panels);
+    struct span panels = decoder_panel_share(d, &w->gate, tid);
+    struct span columns = decoder_panel_columns(&w->gate, panels);
     uint32_t n = columns.end - columns.first;
-    product(d, &w->gate, x, rows, panels, d->gate);
-    product(d, &w->up, x, rows, panels, d->up);
+    decoder_product(d, &w->gate, x, rows, panels, d->gate);
+    decoder_product(d, &w->up, x, rows, panels, d->up);
     for (uint32_t i = 0; n > 0 && i < rows->n_runs; i++) {
         for (uint32_t r = rows->runs[i].first; r < rows->runs[i].end; r++) {
             size_t at = (size_t)r * d->model->graph->ffn + columns.first;
             gate(d->gate + at, d->up + at, n, d->gate + at);
-            act_rows_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
+            decoder_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
         }
     }
     workers_barrier(d->workers);
@@ -332,21 +191,23 @@ static void embed_row(const struct decoder *d, uint32_t r, float *residual)
 }
 
 /* Embeds the rows that this worker takes into the first layer, and makes its share of the rotation
- * tables, which are read after the next barrier. */
+ * tables, which are read after a barrier: that of enter, or one of its own. */
 static void embed_rows(struct decoder *d, uint32_t tid)
 {
     uint32_t n = d->batch->n_rows;
-    struct span rows = share(d, n, 1, tid);
+    struct span rows = decoder_share(d, n, 1, tid);
     if (n == 1)
         embed_row(d, 0, residual_of(d, tid));
     for (uint32_t r = rows.first; n > 1 && r < rows.end; r++)
         embed_row(d, r, d->residual + (size_t)r * d->model->graph->hidden);
-    struct span items = share(d, n * d->n_ropes, 1, tid);
+    struct span items = decoder_share(d, n * d->n_ropes, 1, tid);
     for (uint32_t i = items.first; i < items.end; i++) {
         uint32_t r = i / d->n_ropes;
         const struct attention_sequence *s = &d->batch->sequences[d->row_sequence[r]];
         fill_rope(&d->ropes[i % d->n_ropes], r, s->first_position + (r - s->row_first));
     }
+    if (d->all.is_alone)
+        workers_barrier(d->workers);
 }
 
 /* One layer, from a pending product (e) to a pending product. In the last one only the rows that
@@ -358,8 +219,7 @@ static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct
     const struct row_set *rows = l + 1 == g->n_layers ? &d->asked : &d->all;
     e->pre = w->attn_norm;
     struct activations x = enter(d, tid, e, &d->all);
-    project_qkv(d, tid, w, &x, rows);
-    rotate_and_store(d, tid, l);
+    decoder_heads(d, tid, l, &x, rows);
     if (rows->n_runs == 0)
         return OK;
     TRY(attend(d, tid, l));
@@ -370,7 +230,7 @@ static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct
     e->pre = w->ffn_norm;
     x = enter(d, tid, e, rows);
     gate_and_up(d, tid, w, &x, rows);
-    x = act_view(&d->ffn_act, d->gate);
+    x = decoder_activations(&d->ffn_act, d->gate);
     leave(d, tid, &w->down, &x, rows);
     e->post = w->post_ffn_norm;
     return OK;
@@ -383,7 +243,7 @@ static void finish_rows(struct decoder *d, uint32_t tid, struct entry *e)
     e->pre = NULL;
     e->residual = d->residual;
     for (uint32_t i = 0; i < d->asked.n_runs; i++) {
-        struct span part = share_run(d, &d->asked.runs[i], tid);
+        struct span part = decoder_share_run(d, &d->asked.runs[i], tid);
         for (uint32_t r = part.first; r < part.end; r++)
             (void)enter_row(d, e, (size_t)r * hidden, d->normed + (size_t)r * hidden);
     }
@@ -470,7 +330,7 @@ static void logits_share(void *arg, uint32_t tid)
     struct row_set rows = {
         .is_alone = d->n_logit_rows == 1, .n_runs = 1, .runs = {{0, d->n_logit_rows}}};
     struct activations x = enter(d, tid, &e, &rows);
-    product(d, m, &x, &rows, panel_share(d, m, tid), d->logits);
+    decoder_product(d, m, &x, &rows, decoder_panel_share(d, m, tid), d->logits);
 }
 
 const float *decoder_logits(struct decoder *d, const uint32_t *rows, uint32_t n)
