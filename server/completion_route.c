@@ -47,8 +47,7 @@ enum status completion_choose(struct completion *k)
         .query_length = k->ids.count < chunk ? (uint32_t)k->ids.count : chunk};
     if (service_is_pin(k->service, k->asked->model))
         model = k->asked->model;
-    TRY(releases_choose(k->service->releases, &session, model, k->service->may_pin, cell,
-                        &k->choice, &k->why));
+    TRY(releases_choose(k->service->releases, &session, model, cell, &k->choice, &k->why));
     k->has_choice = true;
     tell(k);
     return OK;

@@ -37,9 +37,10 @@ struct service {
     struct completion *completions; /* those that live, a list of completion.c's */
 };
 
-/* The request names a generation by its id, and may. Any thread. */
+/* The request names something else than the served name, and may: a generation, if it is one. Any thread. */
 bool service_is_pin(const struct service *service, struct slice asked);
-/* OK for the served name and for none (bytes NULL); else MODEL_NOT_FOUND with both names. Any thread. */
+/* OK for the served name and for none (bytes NULL); for others as releases_check_pin if they may be named, else
+ * MODEL_NOT_FOUND with both names. Any thread. */
 enum status service_check_model(const struct service *service, struct slice asked,
                                 struct why *ret_why) MUST_USE;
 

@@ -1,7 +1,8 @@
 /* evaluation_cells.c: axes, their product, and the check at admission.
  *
  * WHY     A result holds for what was run. "It worked at 4 Ki" says nothing about 32 Ki.
- * HOW     Cells are few (at most 512), so admission looks at each that passed.
+ * HOW     Cells are few (at most 512), so admission looks at each that passed, twice: for the request as it comes, and for
+ *         the same one alone, which tells what can never be from what only cannot be now.
  * ALWAYS  (1) With no passed cell nothing is admitted.                  evaluation_cells_admit
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -154,21 +155,27 @@ static struct reach reach_of(const struct evaluation_cells *cells, struct evalua
 enum status evaluation_cells_admit(const struct evaluation_cells *cells,
                                    struct evaluation_cell request, struct why *ret_why)
 {
-    struct reach reach = reach_of(cells, request);
-    if (request.context > reach.context || reach.context == 0)
+    struct evaluation_cell alone = {request.context, 1, request.query_length};
+    struct reach ever = reach_of(cells, alone), now = reach_of(cells, request);
+    if (request.context > ever.context || ever.context == 0)
         return why_set(ret_why, STATUS_CONTEXT_LENGTH, "context",
                        "context is %" PRIu32 ": this generation was tested up to %" PRIu32,
-                       request.context, reach.context);
-    if (request.active_requests > reach.active_requests)
+                       request.context, ever.context);
+    if (request.query_length > ever.query_length)
+        return why_set(ret_why, STATUS_BAD_REQUEST, "query_length",
+                       "query length is %" PRIu32 ": at a context of %" PRIu32
+                       " this generation was tested up to %" PRIu32,
+                       request.query_length, request.context, ever.query_length);
+    if (request.active_requests > now.active_requests)
         return why_set(ret_why, STATUS_UNAVAILABLE, "active_requests",
                        "active requests are %" PRIu32 ": at a context of %" PRIu32
                        " this generation was tested up to %" PRIu32,
-                       request.active_requests, request.context, reach.active_requests);
-    if (request.query_length > reach.query_length)
+                       request.active_requests, request.context, now.active_requests);
+    if (request.query_length > now.query_length)
         return why_set(ret_why, STATUS_UNAVAILABLE, "query_length",
-                       "the query has %" PRIu32 " rows: at a context of %" PRIu32 " and %" PRIu32
+                       "query length is %" PRIu32 ": at a context of %" PRIu32 " and %" PRIu32
                        " active requests this generation was tested up to %" PRIu32,
                        request.query_length, request.context, request.active_requests,
-                       reach.query_length);
+                       now.query_length);
     return OK;
 }

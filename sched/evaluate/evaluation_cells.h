@@ -44,9 +44,9 @@ struct evaluation_cells {
     bool has_passed[EVALUATION_CELLS_MAX];
 };
 
-/* OK, or CONTEXT_LENGTH for a context that no cell reaches, UNAVAILABLE for too many active requests
- * or too long a query at this context; ret_why has the coordinate, its value and the most that was
- * tested. A query of more rows than were tested is cut by the caller (prefill chunks). */
+/* OK, or what is beyond: CONTEXT_LENGTH for a context that no cell reaches and BAD_REQUEST for a query that is too long at it, which
+ * the same request would meet again; UNAVAILABLE if it is only that too many requests are active, for this context or for
+ * this query at it. ret_why has the coordinate, its value and the most that was tested. */
 enum status evaluation_cells_admit(const struct evaluation_cells *cells,
                                    struct evaluation_cell request, struct why *ret_why) MUST_USE;
 /* The largest value of each coordinate at which, the others being least, some cell passed; 0 where

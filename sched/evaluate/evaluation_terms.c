@@ -2,7 +2,8 @@
  * the host are.
  *
  * HOW     Contexts of the default matrix are the room's whole context, its geometric middle and the least in
- *         which a chunk and an answer fit; an operator who serves less asks for less.
+ *         which a chunk and an answer fit; an operator who serves less asks for less. Its queries reach to the longest
+ *         one that a step can hold, so that whoever passes it whole serves whatever fits the context.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/evaluate/evaluation_plan.h"
@@ -15,7 +16,7 @@
 #include "cache/block.h"
 #include "config/mem.h"
 
-enum { CONTEXT_STEP = 64, SET_PATH_MAX = 4095 };
+enum { CONTEXT_STEP = 64, ANSWER_LEAST = 2, SET_PATH_MAX = 4095 };
 
 static void axis_add(struct matrix_axis *axis, uint32_t value)
 {
@@ -28,8 +29,8 @@ void evaluation_matrix_default(const struct evaluation_room *room,
 {
     struct evaluation_matrix matrix = {0};
     uint32_t chunk = room->prefill_chunk;
-    if (chunk > room->context / 2)
-        chunk = room->context / 2;
+    if (room->context > ANSWER_LEAST && chunk > room->context - ANSWER_LEAST)
+        chunk = room->context - ANSWER_LEAST;
     uint32_t least = (2 * chunk + CONTEXT_STEP - 1) / CONTEXT_STEP * CONTEXT_STEP;
     if (least < room->context) {
         uint32_t middle = (uint32_t)sqrt((double)least * room->context);

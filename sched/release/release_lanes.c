@@ -85,17 +85,50 @@ bool release_lanes_at(struct release_lanes *lanes, uint32_t i, struct release_la
     return is_there;
 }
 
-uint32_t release_lanes_take(struct release_lanes *lanes, const char *space)
+static struct release_lane *search_open(struct release_lanes *lanes, const char *space)
 {
-    uint32_t place = NO_LANE;
-    pthread_mutex_lock(&lanes->lock);
     struct release_lane *e = search(lanes, space, NULL);
-    if (e != NULL && lane_wanted(e->lane) == LANE_OPEN) {
+    return e != NULL && lane_wanted(e->lane) == LANE_OPEN ? e : NULL;
+}
+
+static enum status check_cells(const struct release_lane *e, struct evaluation_cell cell,
+                               struct why *ret_why)
+{
+    return e->has_cells ? evaluation_cells_admit(&e->cells, cell, ret_why) : OK;
+}
+
+/* Under the lock: the lane's own cells speak first. */
+static enum status find_taker(struct release_lanes *lanes, const struct release_wish *wish,
+                              struct release_lane **ret_entry, struct why *ret_why)
+{
+    struct evaluation_cell cell = wish->cell;
+    struct release_lane *e = *ret_entry = search_open(lanes, wish->space);
+    if (e == NULL)
+        return STATUS_NOT_FOUND;
+    uint32_t active = lane_in_flight(e->lane) + 1;
+    cell.active_requests = active < cell.active_requests ? active : cell.active_requests;
+    TRY(check_cells(e, cell, ret_why));
+    for (size_t i = 0; i < ARRAY_LEN(wish->peers) && wish->peers[i] != NULL; i++) {
+        const struct release_lane *peer = search_open(lanes, wish->peers[i]);
+        if (peer == NULL)
+            return STATUS_NOT_FOUND;
+        TRY(check_cells(peer, cell, ret_why));
+    }
+    return OK;
+}
+
+enum status release_lanes_take(struct release_lanes *lanes, const struct release_wish *wish,
+                               uint32_t *ret_place, struct why *ret_why)
+{
+    struct release_lane *e;
+    pthread_mutex_lock(&lanes->lock);
+    enum status s = find_taker(lanes, wish, &e, ret_why);
+    if (s == OK) {
         e->uses++;
-        place = (uint32_t)(e - lanes->places);
+        *ret_place = (uint32_t)(e - lanes->places);
     }
     pthread_mutex_unlock(&lanes->lock);
-    return place;
+    return s;
 }
 
 uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane)

@@ -2,7 +2,7 @@
  *
  * A lane may be wanted away by the registry's thread, chosen by the loop and freed by the loader, all at once; so a
  * place in the book has a count of uses, and a lane that is used is not handed out for freeing. Any
- * thread; nothing is done under the lock but looking. */
+ * thread; nothing is done under the lock but looking, at cells too. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_RELEASE_LANES_H
 #define FOLDKV_SCHED_RELEASE_LANES_H
@@ -47,8 +47,16 @@ bool release_lanes_find_id(struct release_lanes *lanes, const char *id,
 /* Place i as it is; false if it is free. */
 bool release_lanes_at(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry);
 
-/* One use more of the lane of a namespace that takes requests: its place, or NO_LANE. */
-uint32_t release_lanes_take(struct release_lanes *lanes, const char *space);
+/* Who a request is for, and whose cells it must lie inside. */
+struct release_wish {
+    const char *space;    /* of the lane that is to take it */
+    const char *peers[2]; /* namespaces of others whose cells bind it, too, and that must take requests; NULL: none */
+    struct evaluation_cell cell; /* active_requests: the most that ever run at once; those behind them wait */
+};
+/* One use more of the lane. It is counted as active with those that the lane has in flight. NOT_FOUND: a lane is lacking, or
+ * takes no requests; else as evaluation_cells_admit. */
+enum status release_lanes_take(struct release_lanes *lanes, const struct release_wish *wish,
+                               uint32_t *ret_place, struct why *ret_why) MUST_USE;
 /* One use more of a generation's own lane, whatever state it is in: its place and lane, or NO_LANE. */
 uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane);
 void release_lanes_give(struct release_lanes *lanes, uint32_t place);

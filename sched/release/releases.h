@@ -91,14 +91,20 @@ struct release_choice {
     char id[RELEASES_SHORT_ID_ROOM]; /* the first 16 hex digits of the generation's id */
     uint32_t slot;                   /* its own */
     int64_t epoch;                   /* of the route that chose */
+    struct evaluation_cell cell;     /* its own: what was asked for */
 };
 
-/* model: bytes NULL, or an id (16 to 64 hex digits) or name of a generation, which is then pinned if may_pin.
- * MODEL_NOT_FOUND names what is served; UNAVAILABLE: nothing can admit it. cell is what the request asks for
- * (context: prompt and answer; active_requests: 0; query_length: 0). */
+/* model: bytes NULL, or a generation that is pinned past all routing, as releases_check_pin takes it. cell is what the request asks for
+ * (context: prompt and answer; query_length: 0 is 1; active_requests is not read). UNAVAILABLE: nothing can admit it now; else
+ * as releases_check_pin, and evaluation_cells_admit if it lies outside what was tested. */
 enum status releases_choose(struct releases *releases, const struct arm_session *session,
-                            struct slice model, bool may_pin, struct evaluation_cell cell,
+                            struct slice model, struct evaluation_cell cell,
                             struct release_choice *ret_choice, struct why *ret_why) MUST_USE;
+/* Whether a request may name this generation: by its name, or by 8 to 64 hex digits that its id begins with. MODEL_NOT_FOUND lists
+ * those that it may; BAD_REQUEST for digits that begin several ids; WRONG_STATE names the state of one in memory whose evaluation
+ * has not passed or that is on its way out. Any thread. */
+enum status releases_check_pin(struct releases *releases, struct slice model,
+                               struct why *ret_why) MUST_USE;
 /* Before the first byte the chosen lane would not have it: true if another one may (choice is that one now), and the
  * candidate is charged with an error. */
 bool releases_fall_back(struct releases *releases, struct release_choice *choice,

@@ -57,14 +57,16 @@ enum status releases_evaluation_read(struct releases *r, const char *id,
     return releases_do(r, read_result, &reading, ret_why);
 }
 
-void releases_cells_restore(struct releases *r, const char *id)
+void releases_cells_restore(struct releases *r, struct release_lane *entry)
 {
     struct why why = {0};
     struct evaluation_result *result = mem_zalloc(1, sizeof *result);
-    enum status s = result != NULL ? releases_evaluation_read(r, id, result, &why) : STATUS_NO_MEMORY;
+    enum status s =
+        result != NULL ? releases_evaluation_read(r, entry->id, result, &why) : STATUS_NO_MEMORY;
+    entry->has_cells = s == OK;
     if (s == OK)
-        release_lanes_set_cells(&r->lanes, id, &result->cells);
+        entry->cells = result->cells;
     else if (s != STATUS_NOT_FOUND)
-        releases_say(r, true, "cells", "%.16s: %s", id, why.text);
+        releases_say(r, true, "cells", "%.16s: %s", entry->id, why.text);
     mem_free(result);
 }

@@ -6,13 +6,14 @@
 
 #include "sched/evaluate/evaluation_receipt.h"
 
+struct release_lane;
 struct releases;
 
 /* NOT_FOUND for a generation without an evaluation. */
 enum status releases_evaluation_read(struct releases *r, const char *id,
                                      struct evaluation_result *ret_result,
                                      struct why *ret_why) MUST_USE;
-/* Sets a loaded generation's cells, if it has an evaluation; one that was founded serves everywhere. */
-void releases_cells_restore(struct releases *r, const char *id);
+/* Before a generation's lane is in the book: its cells, if it has an evaluation; one that was founded serves everywhere. */
+void releases_cells_restore(struct releases *r, struct release_lane *entry);
 
 #endif

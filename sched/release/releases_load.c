@@ -7,6 +7,7 @@
  *         packing, and so every torn or altered object is found that anything but its header is taken from. The header is
  *         held to the row by the identity.
  * ALWAYS  (1) What was not loaded as its row says is let go again.                  load_view
+ *         (2) A lane is never in the book without its cells.                        put_lane
  * THREAD  loader, rescue, or whoever starts
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -61,6 +62,8 @@ static enum status put_lane(struct releases *r, const struct release_load *load,
     entry.shape = *cache_shape(lane_cache(*lane));
     entry.cache_bytes = entry.shape.pool_bytes;
     entry.weights_bytes = lane_model(*lane)->weights->bytes;
+    if (!load->is_control)
+        releases_cells_restore(r, &entry);
     if (load->is_judged)
         TRY(releases_quota_candidate(r, *lane, ret_why));
     else if (load->quota_blocks > 0)
@@ -276,9 +279,7 @@ static enum status load_view(struct releases *r, const struct change_terms *term
     }
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++)
         record_release(&receipts[i]);
-    if (s == OK)
-        releases_cells_restore(r, v->id);
-    else if (is_loaded)
+    if (s != OK && is_loaded)
         leave_space(r, v->space);
     return s;
 }

@@ -248,6 +248,12 @@ bool releases_evaluation_cancel(struct releases *r, const char *id, bool is_dry_
 /* Collects what the evaluator has; starts and stops the quality canary as the route says. */
 void releases_evaluate_turn(struct releases *r);
 
+/* ---- releases_pin.c ---- */
+
+/* releases_check_pin, and its place in the book. */
+enum status releases_find_pin(struct releases *r, struct slice model,
+                              struct release_lane *ret_entry, struct why *ret_why) MUST_USE;
+
 /* ---- releases_route.c ---- */
 
 /* For the rollout's driver: what candidate and baseline have measured. Registry thread. */

@@ -1,10 +1,12 @@
 /* releases_route.c: where each request goes, and what is counted of it.
  *
- * HOW     Without a candidate that has weight nothing is hashed: stable it is. With one, the bucket says the arm; an arm that
- *         cannot take the request (no lane, outside the tested cells) is stable's then. While a rollback is open
+ * HOW     Without a candidate that has weight nothing is hashed: stable it is. With one, the bucket says the arm; a request that
+ *         an arm cannot take (no lane, outside the tested cells) is stable's then. While a rollback is open
  *         stable may be the barred one, and the pinned one stands in for it.
  * ALWAYS  (1) A candidate is chosen only while it is admitted and no rollback is decided.   arm_of
  *         (2) A choice holds its lane until releases_end.
+ *         (3) What keeps a request from the canary keeps it from control: both are judged on one population.   take_judged
+ *         (4) A generation that was evaluated serves inside its cells alone, whoever sends the request there.   take
  * THREAD  loop, but for releases_lane_evidence (registry)
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -12,8 +14,6 @@
 
 #include "config/mem.h"
 #include "sched/lane_collector.h"
-
-enum { PREFIX_MIN = 8 };
 
 /* ---- choosing ---- */
 
@@ -38,85 +38,72 @@ static enum arm arm_of(const struct releases *r, const struct projection *p,
     return arm_of_bucket(arm_bucket(r->sha, salt, session), p->weight_bp, p->cap_bp);
 }
 
-static const char *space_of(const struct projection *p, enum arm arm)
+static enum status take(struct releases *r, const struct release_wish *wish,
+                        struct release_choice *ret, struct why *ret_why)
 {
-    return arm == ARM_CANARY    ? p->candidate_namespace
-           : arm == ARM_CONTROL ? p->control_namespace
-                                : serving_space(p);
-}
-
-/* Takes the lane of a namespace; false if it has none that is open, or cell lies beyond what was tested. */
-static bool take(struct releases *r, const char *space, struct evaluation_cell cell,
-                 struct release_choice *ret, struct why *ret_why)
-{
-    uint32_t place = release_lanes_take(&r->lanes, space);
-    if (place == NO_LANE)
-        return false;
-    const struct release_lane *e = &r->lanes.places[place]; /* ours to read while it is taken */
-    cell.active_requests = cell.active_requests > 0 ? cell.active_requests : 1;
-    cell.query_length = cell.query_length > 0 ? cell.query_length : 1;
-    if (e->has_cells && evaluation_cells_admit(&e->cells, cell, ret_why) != OK) {
-        release_lanes_give(&r->lanes, place);
-        return false;
-    }
+    uint32_t place;
+    TRY(release_lanes_take(&r->lanes, wish, &place, ret_why));
+    const struct release_lane *e = &r->lanes.places[place]; /* lane and id: settled while it is taken */
     ret->lane = e->lane;
     ret->slot = place;
     snprintf(ret->id, sizeof ret->id, "%.16s", e->id);
-    return true;
+    return OK;
 }
 
-static bool is_named(struct slice model, const struct release_lane *e)
+/* Canary and control take the same requests: what candidate and stable were both tested for, while both take any. */
+static enum status take_judged(struct releases *r, const struct projection *p,
+                               struct release_choice *choice)
 {
-    return !e->is_control && model.len >= PREFIX_MIN && model.len < SHA256_HEX &&
-           memcmp(model.bytes, e->id, model.len) == 0;
+    bool is_canary = choice->arm == ARM_CANARY;
+    const struct release_wish wish = {
+        .space = is_canary ? p->candidate_namespace : p->control_namespace,
+        .peers = {serving_space(p), is_canary ? NULL : p->candidate_namespace},
+        .cell = choice->cell};
+    struct why unheard;
+    return take(r, &wish, choice, &unheard);
 }
 
-static enum status choose_named(struct releases *r, struct slice model, bool may_pin,
-                                struct evaluation_cell cell, struct release_choice *ret,
-                                struct why *ret_why)
+static enum status take_stable(struct releases *r, const struct projection *p,
+                               struct release_choice *choice, struct why *ret_why)
 {
-    struct release_lane e;
-    struct projection p;
-    releases_copy_route(r, &p);
-    for (uint32_t i = 0; may_pin && i < RELEASE_LANES_MAX; i++) {
-        if (!release_lanes_at(&r->lanes, i, &e) || e.is_leaving || !is_named(model, &e))
-            continue;
-        if (strcmp(e.id, p.barred) == 0 ||
-            (atomic_load(&r->is_held) && strcmp(e.id, p.candidate) == 0))
-            continue; /* on its way back: nobody is admitted to it */
-        struct why cells = {0};
-        if (take(r, e.space, cell, ret, &cells)) {
-            ret->is_pinned = true;
-            return OK;
-        }
-        if (cells.text[0] != '\0')
-            return why_set(ret_why, STATUS_BAD_REQUEST, "model",
-                           "generation %.16s was not tested for this request: %s", e.id,
-                           cells.text);
-    }
-    return why_set(ret_why, STATUS_MODEL_NOT_FOUND, "model", "the model '%.*s' is not served",
-                   (int)(model.len < 100 ? model.len : 100), model.bytes);
+    const struct release_wish wish = {.space = serving_space(p), .cell = choice->cell};
+    choice->arm = ARM_STABLE;
+    enum status s = take(r, &wish, choice, ret_why);
+    if (s == STATUS_NOT_FOUND)
+        return why_set(ret_why, STATUS_UNAVAILABLE, "",
+                       "no generation that may serve this request is in memory");
+    return s;
+}
+
+static enum status take_named(struct releases *r, struct slice model,
+                              struct release_choice *choice, struct why *ret_why)
+{
+    struct release_lane named;
+    TRY(releases_find_pin(r, model, &named, ret_why));
+    const struct release_wish wish = {.space = named.space, .cell = choice->cell};
+    choice->is_pinned = true;
+    enum status s = take(r, &wish, choice, ret_why);
+    if (s == STATUS_NOT_FOUND) /* closed since */
+        return why_set(ret_why, STATUS_LANE_CLOSED, "model",
+                       "generation %.16s takes no requests any more", named.id);
+    return s;
 }
 
 enum status releases_choose(struct releases *r, const struct arm_session *session,
-                            struct slice model, bool may_pin, struct evaluation_cell cell,
+                            struct slice model, struct evaluation_cell cell,
                             struct release_choice *ret_choice, struct why *ret_why)
 {
     struct projection p;
-    struct why unheard;
-    *ret_choice = (struct release_choice){0};
-    if (model.bytes != NULL)
-        return choose_named(r, model, may_pin, cell, ret_choice, ret_why);
     releases_copy_route(r, &p);
-    ret_choice->epoch = p.epoch;
+    cell.active_requests = r->terms.running_max;
+    cell.query_length = cell.query_length > 0 ? cell.query_length : 1;
+    *ret_choice = (struct release_choice){.epoch = p.epoch, .cell = cell};
+    if (model.bytes != NULL)
+        return take_named(r, model, ret_choice, ret_why);
     ret_choice->arm = arm_of(r, &p, session);
-    if (take(r, space_of(&p, ret_choice->arm), cell, ret_choice, &unheard))
+    if (ret_choice->arm != ARM_STABLE && take_judged(r, &p, ret_choice) == OK)
         return OK;
-    ret_choice->arm = ARM_STABLE;
-    if (take(r, serving_space(&p), cell, ret_choice, ret_why))
-        return OK;
-    return why_set(ret_why, STATUS_UNAVAILABLE, "",
-                   "no generation that may serve this request is in memory");
+    return take_stable(r, &p, ret_choice, ret_why);
 }
 
 static void charge(struct releases *r, enum arm arm, bool is_error, uint64_t ttft_ns,
@@ -137,7 +124,7 @@ static void charge(struct releases *r, enum arm arm, bool is_error, uint64_t ttf
 bool releases_fall_back(struct releases *r, struct release_choice *choice, enum status status)
 {
     struct projection p;
-    struct release_choice next = {.arm = ARM_STABLE};
+    struct release_choice next = {.cell = choice->cell};
     struct why unheard;
     bool is_route = status == STATUS_LANE_CLOSED || status == STATUS_FENCED;
     if (choice->is_pinned || (choice->arm == ARM_STABLE && !is_route))
@@ -146,9 +133,8 @@ bool releases_fall_back(struct releases *r, struct release_choice *choice, enum 
     if (choice->arm == ARM_CANARY && (!is_route || is_candidate_open(r, &p)))
         charge(r, ARM_CANARY, true, 0, 0); /* unless it was told to take no more */
     next.epoch = p.epoch;
-    const struct evaluation_cell least = {1, 1, 1};
     struct lane *refused = choice->lane;
-    if (!take(r, serving_space(&p), least, &next, &unheard))
+    if (take_stable(r, &p, &next, &unheard) != OK)
         return false;
     if (next.lane == refused) {
         release_lanes_give(&r->lanes, next.slot);

@@ -37,7 +37,7 @@ class Walk(unittest.TestCase):
                                "--kv-heads", "1")
             s.close()
             text = f"PATH={os.path.dirname(required('FOLDKV_TEST_BINARY'))}:$PATH\nMODEL={model}\nSTATE={folder}/state\n"
-            text += "\n".join(rest).replace("127.0.0.1:8080", f"127.0.0.1:{port}").replace("64MiB", "4MiB")
+            text += "\n".join(rest).replace("127.0.0.1:8080", f"127.0.0.1:{port}").replace("256MiB", "4MiB")
             code, out = self.paste(text, folder)
         out = "\n".join(line for line in out.splitlines() if " completed: " not in line)
         self.assertEqual(code, 0, out[-6000:])

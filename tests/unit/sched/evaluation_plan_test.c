@@ -95,6 +95,27 @@ START_TEST(a_default_matrix_fits_its_room)
 }
 END_TEST
 
+/* What passes it whole serves all that fits: any prompt with two tokens of answer, as many at once as ever run. */
+START_TEST(a_default_matrix_covers_its_room)
+{
+    static const struct evaluation_room rooms[] = {
+        {1024, 4, 128}, {8192, 64, 512}, {600, 8, 512}, {512, 2, 512}, {64, 1, 512}};
+    static struct evaluation_cells cells;
+    memset(cells.has_passed, true, sizeof cells.has_passed);
+    for (size_t i = 0; i < ARRAY_LEN(rooms); i++) {
+        const struct evaluation_room *most = &rooms[i];
+        evaluation_matrix_default(most, &cells.matrix);
+        for (uint32_t prompt = 1; prompt + 2 <= most->context; prompt++) {
+            uint32_t query = prompt < most->prefill_chunk ? prompt : most->prefill_chunk;
+            const struct evaluation_cell least = {prompt + 2, most->running_max, query};
+            const struct evaluation_cell whole = {most->context, most->running_max, query};
+            ck_assert_msg(evaluation_cells_admit(&cells, least, &why) == OK, "%s", why.text);
+            ck_assert_msg(evaluation_cells_admit(&cells, whole, &why) == OK, "%s", why.text);
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_shape_ends_at_its_context)
 {
     for (uint32_t context = 3; context < 2000; context += 61)
@@ -261,6 +282,7 @@ int main(void)
     TCase *tc = tcase_create("evaluation_plan");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_default_matrix_fits_its_room);
+    tcase_add_test(tc, a_default_matrix_covers_its_room);
     tcase_add_test(tc, a_shape_ends_at_its_context);
     tcase_add_test(tc, a_body_changes_what_it_names);
     tcase_add_loop_test(tc, a_bad_body_is_refused_by_name, 0, (int)ARRAY_LEN(bad_bodies));

@@ -33,8 +33,8 @@ enum { MODELS = 3, STREAMS = 32, PROMPTS = 14, PROMPT = 66, ANSWER = 6, TOP = 2,
     "\"goodput\":{\"eps_ppm\":900000,\"slo_tpot_ms\":60000,\"slo_ttft_ms\":60000},"                \
     "\"error_rate\":{\"margin_ppm\":500000},\"numerical\":{\"samples_min\":1},"                    \
     "\"quality\":{\"eps_ppm\":1000000,\"slice_tokens_min\":1},\"traffic\":{\"eps_ppm\":1000000}}"
-/* One cell, as large as what the streams ask for: its p99 take some hundreds of requests. */
-#define MATRIX "{\"contexts\":[72],\"active_requests\":[1],\"query_lengths\":[66]}"
+/* One cell, as large as what the streams ask for and as many as run at once: its p99 take some hundreds of requests. */
+#define MATRIX "{\"contexts\":[72],\"active_requests\":[6],\"query_lengths\":[66]}"
 
 struct token {
     uint32_t id;
@@ -399,7 +399,7 @@ static void start(struct stream *s)
     *s = (struct stream){.prompt = noise_below(&loop.random, PROMPTS), .cancel_at = UINT32_MAX};
     const struct evaluation_cell cell = {.context = PROMPT + ANSWER, .query_length = PROMPT};
     enum status status =
-        releases_choose(releases, &session, (struct slice){0}, false, cell, &s->choice, &why);
+        releases_choose(releases, &session, (struct slice){0}, cell, &s->choice, &why);
     ck_assert_msg(status == OK, "%s: %s", status_code(status), why.text);
     if (noise_below(&loop.random, 8) == 0)
         s->cancel_at = noise_below(&loop.random, ANSWER);
@@ -609,7 +609,7 @@ START_TEST(generations_change_while_streams_run)
     snprintf(model, sizeof model, "%s/%s.gguf", op.files, names[0]);
     open_all(_i == 0 ? state : NULL, model);
     const struct arm_session session = {.connection = {"c", 1}};
-    ck_assert_int_eq(releases_choose(releases, &session, (struct slice){0}, false,
+    ck_assert_int_eq(releases_choose(releases, &session, (struct slice){0},
                                      (struct evaluation_cell){1, 1, 1}, &choice, &why), OK);
     snprintf(op.ids[0], sizeof op.ids[0], "%s", choice.id);
     releases_end(releases, &choice, false, false, 0, 0);

@@ -84,7 +84,7 @@ static void choose(struct release_choice *ret)
     const struct arm_session session = {.connection = {"c", 1}};
     const struct evaluation_cell cell = {.context = 64, .query_length = 16};
     enum status s =
-        releases_choose(releases, &session, (struct slice){0}, false, cell, ret, &why);
+        releases_choose(releases, &session, (struct slice){0}, cell, ret, &why);
     ck_assert_msg(s == OK, "%s", why.text);
 }
 
