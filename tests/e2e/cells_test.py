@@ -29,12 +29,17 @@ class Cells(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.state = os.path.join(cls.folder.name, "state")
-        one, two, nan = (make_model(MAKE_MODEL, cls.folder.name, name, *flags)
-                         for name, flags in (("one", []), ("two", ["--nudge"]), ("nan", ["--nan"])))
-        cls.d = Releasing(cls.state, one, "--threads", "1", "--release-pin", "on", "--release-arm-header", "on", "--model-name", "served")
+        cls.models = {name: make_model(MAKE_MODEL, cls.folder.name, name, *flags)
+                      for name, flags in (("one", []), ("two", ["--nudge"]), ("nan", ["--nan"]))}
+        cls.d = cls.daemon("one")
         cls.addClassCleanup(cls.end)
-        cls.ids = {name: json.loads(cls.d.foldkv("publish", path, "--name", name, "--json"))["id"] for name, path in (("two", two), ("nan", nan))}
+        cls.ids = {name: json.loads(cls.d.foldkv("publish", cls.models[name], "--name", name, "--json"))["id"] for name in ("two", "nan")}
         cls.d.evaluate("nan", code=1)
+
+    @classmethod
+    def daemon(cls, model):
+        return Releasing(cls.state, cls.models[model], "--threads", "1", "--release-pin", "on", "--release-arm-header", "on",
+                         "--model-name", "served")
 
     @classmethod
     def end(cls):
@@ -108,9 +113,21 @@ class Cells(unittest.TestCase):
         for fields, code, field, words in BEYOND:
             self.assertEqual(self.refused(400, code, *words, **fields, model="two"), field)
 
+    def test_1b_who_is_published_anew_may_have_wider_cells(self):
+        self.d.foldkv("forget", "two")
+        self.refused(404, "model_not_found", "'two'", model="two")
+        self.d.foldkv("publish", self.models["two"], "--name", "two")
+        self.refused(409, "wrong_state", "is ready", model="two")
+        self.d.evaluate("two", matrix={**MATRIX, "contexts": [320], "query_lengths": [1, 128]})
+        for fields in ({"prompt": "w" * 20, "max_tokens": 280}, {"prompt": "w" * 100, "max_tokens": 4}):
+            self.assertEqual(self.ask(**fields, model="two")[1], self.ids["two"][:16])
+        self.d.foldkv("forget", "two")
+        self.d.foldkv("publish", self.models["two"], "--name", "two")
+        self.d.evaluate("two", matrix=MATRIX)
+
     def test_2_without_the_option_there_is_no_pin(self):
         with tempfile.TemporaryDirectory() as folder:
-            with Releasing(os.path.join(folder, "state"), os.path.join(self.folder.name, "one.gguf"), "--threads", "1") as d:
+            with Releasing(os.path.join(folder, "state"), self.models["one"], "--threads", "1") as d:
                 for model in ("two", json.loads(d.foldkv("generations", "--json"))["generations"][0]["id"]):
                     with self.assertRaises(Refused) as caught:
                         d.complete("w", model=model)
@@ -144,10 +161,16 @@ class Cells(unittest.TestCase):
             self.assertGreaterEqual(int(e.headers["Retry-After"]), 1)
         self.assertEqual(self.ask(**LONG)[1], self.ids["two"][:16])
 
-    def test_5_a_barred_generation_cannot_be_pinned(self):
+    def test_5_cells_and_bars_outlast_a_restart(self):
         previous = next(g for g in json.loads(self.d.foldkv("generations", "--json"))["generations"] if g["state"] == "previous")
         self.refused(409, "wrong_state", "is previous", model=previous["id"])
-        os.unlink(os.path.join(self.state, "objects", json.loads(self.d.foldkv("generations", previous["id"], "--json"))["object"]))
+        file = os.path.join(self.state, "objects", json.loads(self.d.foldkv("generations", previous["id"], "--json"))["object"])
+        self.d.stop()
+        os.unlink(file)  # so that the rollback is blocked
+        type(self).d = self.daemon("two")
+        self.assertEqual(self.ask(**INSIDE, model="two")[1], self.ids["two"][:16])
+        for fields, code, field, words in BEYOND:
+            self.assertEqual(self.refused(400, code, *words, **fields), field)
         self.assertIn("is blocked", self.d.foldkv("rollback", code=1))
         self.refused(409, "wrong_state", "is being rolled back", model="two")
         self.refused(404, "model_not_found", "may name: none", model="nobody")
