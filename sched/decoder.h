@@ -64,6 +64,8 @@ void decoder_free(struct decoder **decoder);
 enum status decoder_attach(struct decoder *decoder, const struct decoder_memory *memory,
                            uint32_t *ret_pool, struct why *ret_why) MUST_USE;
 void decoder_detach(struct decoder *decoder, uint32_t pool);
+/* What the plans of its K/V type take while they run: shared by all pools of the type. */
+uint64_t decoder_workspace_bytes(const struct decoder *decoder, uint32_t pool);
 /* STALE_PLAN if a plan does not serve the pool as it is now. */
 enum status decoder_check(const struct decoder *decoder, uint32_t pool) MUST_USE;
 

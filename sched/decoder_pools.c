@@ -66,6 +66,17 @@ void decoder_detach(struct decoder *d, uint32_t pool)
     attention_plan_dismiss(d->asked_plans[type].attention, pool);
 }
 
+uint64_t decoder_workspace_bytes(const struct decoder *d, uint32_t pool)
+{
+    ASSERT(pool < DECODER_POOLS_MAX && (d->pools_attached >> pool & 1) != 0);
+    enum kv_type type = d->pools[pool].type;
+    uint64_t bytes = attention_plan_workspace_bytes(d->asked_plans[type].attention);
+    for (uint32_t i = 0; i < d->n_plans; i++)
+        if (d->plans[i].type == type)
+            bytes += attention_plan_workspace_bytes(d->plans[i].attention);
+    return bytes;
+}
+
 enum status decoder_check(const struct decoder *d, uint32_t pool)
 {
     ASSERT(pool < DECODER_POOLS_MAX);

@@ -115,6 +115,11 @@ uint32_t lane_in_flight(const struct lane *lane)
     return (uint32_t)(atomic_load(&lane->n_submitted) - ended);
 }
 
+uint64_t lane_workspace_bytes(const struct lane *lane)
+{
+    return lane->workspace_bytes;
+}
+
 /* ---- its counters ---- */
 
 void lane_stats_copy(const struct lane *lane, struct engine_stats *ret_stats)

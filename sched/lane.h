@@ -82,6 +82,8 @@ uint64_t lane_pool_tokens(const struct lane *lane);
 const struct cache_memory *lane_pool(const struct lane *lane, uint32_t *ret_n_groups);
 /* The pool's books: between lane_load and engine_add; later they are the engine thread's. */
 const struct cache *lane_cache(const struct lane *lane);
+/* What its attention plans were given to work in, which lanes of one pass and K/V type share; since engine_add. */
+uint64_t lane_workspace_bytes(const struct lane *lane);
 /* What watches it (lane_collector.h); there as long as the lane. */
 struct lane_collector *lane_evidence_collector(const struct lane *lane);
 

@@ -32,6 +32,7 @@ struct lane {
     struct shared_pass *pass; /* it has a seat there from lane_load to the reclaimer */
     struct pool_warmer *warmer;
     struct lane_collector *collector;
+    uint64_t workspace_bytes; /* of its plans, since it joined */
     uint64_t n_taken;     /* requests out of the ports' queues */
     uint64_t step_rows;   /* as the last step left them */
     uint64_t cycle_noted; /* the engine's, in which its pass had a step */

@@ -23,9 +23,11 @@ void lane_join(struct lane *lane)
     struct decoder_memory memory = lane_parts_memory(&lane->parts);
     lane->join_status = pass_join(pass, lane->parts.scheduler, &memory, &lane->join_why);
     lane->has_joined = lane->join_status == OK;
-    if (lane->has_joined)
-        lane_collector_attach(lane->collector, pass_decoder(pass),
-                              pass_pool(pass, lane->parts.scheduler));
+    if (!lane->has_joined)
+        return;
+    uint32_t pool = pass_pool(pass, lane->parts.scheduler);
+    lane->workspace_bytes = decoder_workspace_bytes(pass_decoder(pass), pool);
+    lane_collector_attach(lane->collector, pass_decoder(pass), pool);
 }
 
 void lane_leave(struct lane *lane)

@@ -10,18 +10,31 @@
 
 #include "config/mem.h"
 
+static const char *const kv_names[KV_TYPE_COUNT] = {
+    [KV_F16] = "f16", [KV_F32] = "f32", [KV_I8] = "int8"};
+
+const char model_sum_type_name[] = "f32";
+
+const char *model_kv_type_name(enum kv_type type)
+{
+    ASSERT(type < KV_TYPE_COUNT);
+    return kv_names[type];
+}
+
+const char *model_query_type_name(enum kv_type type)
+{
+    return type == KV_I8 ? "int16 of f32" : "f32";
+}
+
 enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *ret_why)
 {
-    if (strcmp(name, "f16") == 0)
-        *ret_type = KV_F16;
-    else if (strcmp(name, "f32") == 0)
-        *ret_type = KV_F32;
-    else if (strcmp(name, "int8") == 0)
-        *ret_type = KV_I8;
-    else
-        return why_set(ret_why, STATUS_BAD_OPTION, "cache.type",
-                       "cache.type is \"%s\": give f16, f32 or int8", name);
-    return OK;
+    for (int type = 0; type < KV_TYPE_COUNT; type++)
+        if (strcmp(name, kv_names[type]) == 0) {
+            *ret_type = (enum kv_type)type;
+            return OK;
+        }
+    return why_set(ret_why, STATUS_BAD_OPTION, "cache.type",
+                   "cache.type is \"%s\": give f16, f32 or int8", name);
 }
 
 /* What the vector kernels need of every width. */
@@ -40,11 +53,10 @@ enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_s
                            enum kv_type kv_type, const struct kernels *kernels,
                            struct manifest **ret_manifest, struct why *ret_why)
 {
-    static const char *const kv_names[KV_TYPE_COUNT] = {"f16", "f32", "int8"};
     char numerics[96];
     snprintf(numerics, sizeof numerics, "act-i8x%d chunk-%d page-%d", ACT_BLOCK, ATTEND_CHUNK,
              PAGE_TOKENS);
-    struct manifest_layout layout = {.kv_type = kv_names[kv_type], .page_tokens = PAGE_TOKENS};
+    struct manifest_layout layout = {.kv_type = model_kv_type_name(kv_type), .page_tokens = PAGE_TOKENS};
     struct manifest_binding binding = {.backend = isa_name(kernels->isa), .numerics = numerics};
     return manifest_new(graph, checkpoint_sha256, &layout, &binding, ret_manifest, ret_why);
 }

@@ -18,6 +18,10 @@ struct model {
     _Atomic uint32_t holders;
 };
 
+/* In receipts and manifests: "f16", "f32" or "int8"; queries as attention multiplies them with such K; sums. */
+const char *model_kv_type_name(enum kv_type type);
+const char *model_query_type_name(enum kv_type type);
+extern const char model_sum_type_name[];
 /* The K/V type named "f16", "f32" or "int8"; BAD_OPTION otherwise. */
 enum status model_kv_type(const char *name, enum kv_type *ret_type, struct why *ret_why) MUST_USE;
 

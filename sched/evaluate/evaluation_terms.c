@@ -15,6 +15,7 @@
 
 #include "cache/block.h"
 #include "config/mem.h"
+#include "sched/backend_revision.h"
 
 enum { CONTEXT_STEP = 64, ANSWER_LEAST = 2, SET_PATH_MAX = 4095 };
 
@@ -126,11 +127,10 @@ static enum status hash_head_maps(const struct graph *graph, uint8_t ret_hash[SH
 enum status evaluation_side_of(const struct model *model, const uint8_t kernel_plan[SHA256_BYTES],
                                struct evaluation_side *ret_side)
 {
-    static const char *const kv_names[] = {[KV_F16] = "f16", [KV_F32] = "f32", [KV_I8] = "int8"};
-    *ret_side = (struct evaluation_side){.backend_revision = FOLDKV_VERSION,
-                                         .q_dtype = "f32",
-                                         .kv_dtype = kv_names[model->kv_type],
-                                         .accumulator_dtype = "f32",
+    *ret_side = (struct evaluation_side){.backend_revision = backend_revision,
+                                         .q_dtype = model_query_type_name(model->kv_type),
+                                         .kv_dtype = model_kv_type_name(model->kv_type),
+                                         .accumulator_dtype = model_sum_type_name,
                                          .page_tokens = CACHE_PAGE_TOKENS,
                                          .tensor_parallel_degree = 1};
     memcpy(ret_side->checkpoint, model->weights->checkpoint_sha256, SHA256_BYTES);

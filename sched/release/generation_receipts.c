@@ -144,7 +144,7 @@ static enum status write_cache(const struct receipt_sources *s, struct record *r
     add_terms(s->cache, r);
     record_set_text(r, "head_counts_hash", hashes.counts);
     record_set_text(r, "head_widths_hash", hashes.widths);
-    record_set_text(r, "kv_type", kernel_plan_kv_type(s->model->kv_type));
+    record_set_text(r, "kv_type", model_kv_type_name(s->model->kv_type));
     set_hash(r, "namespace", shape->namespace_id);
     set_hash(r, "numerics", shape->numerics);
     record_set_number(r, "page_tokens", CACHE_PAGE_TOKENS);

@@ -8,6 +8,8 @@
 
 #include <inttypes.h>
 
+#include "sched/backend_revision.h"
+
 const char kernel_plan_layout[] = "head-major pages of 64 tokens, units of 16, K before V";
 const char kernel_plan_positions[] = "absolute, rotated before it is stored";
 const char kernel_plan_fusion[] = "separate";
@@ -15,13 +17,6 @@ const char kernel_plan_fusion[] = "separate";
 const char *kernel_plan_rope(const struct graph *graph)
 {
     return graph->rope_order == ROPE_HALVES ? "halves" : "neighbours";
-}
-
-const char *kernel_plan_kv_type(enum kv_type type)
-{
-    static const char *const names[KV_TYPE_COUNT] = {"f16", "f32", "int8"};
-    ASSERT(type < KV_TYPE_COUNT);
-    return names[type];
 }
 
 static void add_numbers(struct sha256 *sha, uint8_t tag, uint32_t a, uint32_t b)
@@ -122,21 +117,22 @@ void kernel_plan_write(const struct graph *graph, const struct manifest *manifes
         ret_plan->is_failed = true;
     add_hash(ret_plan, "architecture_hash", manifest->architecture_hash);
     add_hash(ret_plan, "binding_hash", manifest->binding_hash);
-    record_set_text(ret_plan, "accumulator_dtype", "f32");
+    record_set_text(ret_plan, "accumulator_dtype", model_sum_type_name);
     record_set_text(ret_plan, "backend", isa_name(kernels->isa));
+    record_set_text(ret_plan, "backend_revision", backend_revision);
     record_set_text(ret_plan, "cache_layout", kernel_plan_layout);
     add_layers(graph, ret_plan);
     record_set_text(ret_plan, "head_counts_hash", hashes.counts);
     record_set_text(ret_plan, "head_map_hash", hashes.maps);
     record_set_text(ret_plan, "head_widths_hash", hashes.widths);
     add_kernels(kernels, ret_plan);
-    record_set_text(ret_plan, "kv_type", kernel_plan_kv_type(kv_type));
+    record_set_text(ret_plan, "kv_type", model_kv_type_name(kv_type));
     record_set_text(ret_plan, "mask", "causal, by loop bound");
     record_set_text(ret_plan, "mode", "grouped, each page read once a group");
     record_set_number(ret_plan, "page_tokens", PAGE_TOKENS);
     record_set_number(ret_plan, "partition_tokens", ATTEND_CHUNK);
     record_set_text(ret_plan, "position_convention", kernel_plan_positions);
-    record_set_text(ret_plan, "q_dtype", kv_type == KV_I8 ? "int16 of f32" : "f32");
+    record_set_text(ret_plan, "q_dtype", model_query_type_name(kv_type));
     record_set_text(ret_plan, "qkv_fusion_order", kernel_plan_fusion);
     record_set_text(ret_plan, "query_length", "any, in rows of one step");
     record_set_text(ret_plan, "rope_coordinate_order", kernel_plan_rope(graph));

@@ -1,5 +1,5 @@
-/* kernel_plan.h: how a checkpoint is computed with, as a record: kernels, maps, widths, layout, types, the
- * fixed partition of the sums (M5.7 0x06).
+/* kernel_plan.h: how a checkpoint is computed with, as a record: kernels and the revision of their sources, maps, widths,
+ * layout, types, the fixed partition of the sums (M5.7 0x06).
  *
  * Nothing in it depends on memory, threads or load, so its hash names the plan. Any thread. */
 // SPDX-License-Identifier: Apache-2.0
@@ -23,7 +23,6 @@ extern const char kernel_plan_layout[];    /* of pages */
 extern const char kernel_plan_positions[]; /* how positions enter K */
 extern const char kernel_plan_fusion[];    /* order of Q, K and V in the file */
 const char *kernel_plan_rope(const struct graph *graph);
-const char *kernel_plan_kv_type(enum kv_type type);
 
 /* The record is the caller's; what fails shows when it is printed or hashed. */
 void kernel_plan_write(const struct graph *graph, const struct manifest *manifest,

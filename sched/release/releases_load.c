@@ -69,6 +69,9 @@ static enum status put_lane(struct releases *r, const struct release_load *load,
     else if (load->quota_blocks > 0)
         lane_set_quota(*lane, load->quota_blocks);
     TRY(engine_add(r->terms.engine, *lane, ret_why));
+    if (load->ret_receipts != NULL)
+        record_set_number(&load->ret_receipts[RECEIPT_PLAN], "workspace_bytes",
+                          (int64_t)lane_workspace_bytes(*lane));
     *lane = NULL;
     leave_space(r, load->space); /* a pool that was given back: the new one has its place */
     if (release_lanes_add(&r->lanes, &entry))

@@ -501,6 +501,12 @@ const struct cache *lane_cache(const struct lane *lane)
     return lane->cache;
 }
 
+uint64_t lane_workspace_bytes(const struct lane *lane)
+{
+    (void)lane;
+    return 4096;
+}
+
 uint32_t lane_blocks(const struct lane *lane)
 {
     return cache_blocks_total(lane->cache, 0);

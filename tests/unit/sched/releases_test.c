@@ -288,6 +288,53 @@ START_TEST(what_is_refused_changes_nothing)
 }
 END_TEST
 
+/* Text of a member whose value is one; the first of them. */
+static void text_of(const char *json, const char *key, char *ret_text, size_t room)
+{
+    char member[64];
+    snprintf(member, sizeof member, "\"%s\":\"", key);
+    const char *at = strstr(json, member);
+    ck_assert_msg(at != NULL, "no %s in %s", key, json);
+    at += strlen(member);
+    snprintf(ret_text, room, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+/* Plan and manifest, word for word. */
+START_TEST(receipts_say_what_computes)
+{
+    static const char *const shared[] = {"backend_revision", "q_dtype", "accumulator_dtype"};
+    struct admin_call plan, manifest;
+    char body[TEMP_PATH_ROOM + 128];
+    ck_assert_int_eq(start(NULL, path_of("one.gguf")), OK);
+    snprintf(body, sizeof body, "{\"path\": \"%s\", \"name\": \"two\", \"cache_type\": \"int8\"}",
+             path_of("two.gguf"));
+    ask(&plan, ADMIN_GENERATION_PUBLISH, body, "p");
+    ck_assert_msg(plan.status == OK, "%s", plan.why.text);
+    mem_free(plan.text);
+    ask_about(&plan, ADMIN_GENERATION_READ, "two", "{}", "");
+    ck_assert_int_eq(plan.status, OK);
+    ck_assert_int_gt(number_of(plan.text, "workspace_bytes"), 0);
+    ask_about(&manifest, ADMIN_GENERATION_EVALUATE, "two", "{}", "e");
+    ck_assert_msg(manifest.status == OK, "%s", manifest.why.text);
+    mem_free(manifest.text);
+    ask_about(&manifest, ADMIN_EVALUATION_READ, "two", "{}", "");
+    ck_assert_int_eq(manifest.status, OK);
+    const char *candidate = strstr(manifest.text, "\"candidate\":{");
+    ck_assert_ptr_nonnull(candidate);
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+        char left[96], right[96];
+        text_of(plan.text, shared[i], left, sizeof left);
+        text_of(candidate, shared[i], right, sizeof right);
+        ck_assert_str_eq(left, right);
+    }
+    char revision[96];
+    text_of(candidate, "backend_revision", revision, sizeof revision);
+    ck_assert_uint_eq(strlen(revision), SHA256_HEX - 1);
+    mem_free(plan.text);
+    mem_free(manifest.text);
+}
+END_TEST
+
 #define WIDE                                                                                       \
     "{\"tpot_p99\":{\"eps_ppm\":10000000},\"ttft_p99\":{\"eps_ppm\":10000000},"                    \
     "\"goodput\":{\"eps_ppm\":900000,\"slo_tpot_ms\":60000,\"slo_ttft_ms\":60000},"                \
@@ -387,6 +434,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_candidate_is_loaded_beside_the_stable_one, 0, 2);
     tcase_add_loop_test(tcase, candidate_and_control_hold_equally_many_pages, 0, ARRAY_LEN(quotas));
     tcase_add_test(tcase, what_is_refused_changes_nothing);
+    tcase_add_test(tcase, receipts_say_what_computes);
     tcase_add_test(tcase, a_candidate_needs_room_for_its_control_arm);
     tcase_add_test(tcase, a_rollout_needs_room_for_its_control_arm);
     tcase_add_test(tcase, a_rollout_ends_if_its_control_arm_cannot_be_loaded);
