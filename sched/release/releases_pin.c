@@ -12,9 +12,10 @@
 
 enum { PREFIX_MIN = 8, SHOWN_MAX = 100 };
 
+/* A generation without a name has an empty one, which nobody can ask for. */
 static bool is_text(struct slice model, const char *text)
 {
-    return model.len == strlen(text) && memcmp(model.bytes, text, model.len) == 0;
+    return model.len > 0 && model.len == strlen(text) && memcmp(model.bytes, text, model.len) == 0;
 }
 
 static bool is_id(struct slice model, const char *id)
@@ -69,8 +70,9 @@ static enum status refuse(struct releases *r, const struct projection *p, struct
     size_t n = 0;
     for (uint32_t i = 0; i < RELEASE_LANES_MAX && n < sizeof list; i++)
         if (look_at(r, i, &e) && check_state(r, p, &e, &unheard) == OK)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%.40s (%.16s)", n > 0 ? ", " : "",
-                                  e.name, e.id);
+            n += (size_t)snprintf(list + n, sizeof list - n,
+                                  e.name[0] != '\0' ? "%s%.16s (%.40s)" : "%s%.16s",
+                                  n > 0 ? ", " : "", e.id, e.name);
     return why_set(ret_why, STATUS_MODEL_NOT_FOUND, "model",
                    "the model '%.*s' is not served; generations that a request may name: %s",
                    (int)(model.len < SHOWN_MAX ? model.len : SHOWN_MAX), model.bytes,

@@ -30,7 +30,7 @@ class Cells(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.state = os.path.join(cls.folder.name, "state")
         cls.models = {name: make_model(MAKE_MODEL, cls.folder.name, name, *flags)
-                      for name, flags in (("one", []), ("two", ["--nudge"]), ("nan", ["--nan"]))}
+                      for name, flags in (("one", []), ("two", ["--nudge"]), ("three", ["--name", "three"]), ("nan", ["--nan"]))}
         cls.d = cls.daemon("one")
         cls.addClassCleanup(cls.end)
         cls.ids = {name: json.loads(cls.d.foldkv("publish", cls.models[name], "--name", name, "--json"))["id"] for name in ("two", "nan")}
@@ -100,7 +100,7 @@ class Cells(unittest.TestCase):
         for name in ("two", "nan"):  # one was never evaluated, one has failed
             for model in (name, self.ids[name][:8], self.ids[name]):
                 self.assertEqual(self.refused(409, "wrong_state", self.ids[name][:16], "is ready", model=model), "model")
-        self.refused(404, "model_not_found", "'nobody'", "may name: served (", model="nobody")
+        self.refused(404, "model_not_found", "'nobody'", "may name: ", " (served)", model="nobody")
         stable = self.ask(**INSIDE)[1]
         self.assertEqual(self.ask(**INSIDE, model=stable)[1], stable)
         self.d.evaluate("two", matrix=MATRIX)
@@ -108,7 +108,7 @@ class Cells(unittest.TestCase):
             self.assertEqual(self.ask(**INSIDE, model=model)[1], self.ids["two"][:16])
             self.assertEqual(self.d.post("/tokenize", {"prompt": "w", "model": model})["count"], 1)
         self.assertEqual(self.ask(**INSIDE, model="served")[1], stable)
-        self.refused(404, "model_not_found", "'nobody'", f"two ({self.ids['two'][:16]})", model="nobody")
+        self.refused(404, "model_not_found", "'nobody'", f"{self.ids['two'][:16]} (two)", model="nobody")
         self.refused(404, "model_not_found", model=self.ids["two"][:7])
         for fields, code, field, words in BEYOND:
             self.assertEqual(self.refused(400, code, *words, **fields, model="two"), field)
@@ -160,6 +160,21 @@ class Cells(unittest.TestCase):
             self.assertRegex(e.body["error"]["message"], r"^active requests are 3: .* tested up to 2$")
             self.assertGreaterEqual(int(e.headers["Retry-After"]), 1)
         self.assertEqual(self.ask(**LONG)[1], self.ids["two"][:16])
+
+    def test_4b_a_rollout_does_not_widen_what_stable_serves(self):
+        self.d.foldkv("publish", self.models["three"], "--name", "three")
+        self.d.evaluate("three", matrix={"contexts": [512], "active_requests": [1, 8], "query_lengths": [1, 128]})
+        self.d.start("three", 3000)
+        self.d.foldkv("rollout", "approve")
+        for arm in ("canary", "control", "stable"):
+            user = self.somebody(arm)
+            for fields, code, field, words in BEYOND:
+                with self.subTest(arm=arm, field=field):
+                    self.assertEqual(self.refused(400, code, *words, **fields, user=user), field)
+        for fields, *_ in BEYOND:
+            self.ask(**fields, model="three")
+        self.d.foldkv("rollout", "abort")
+        self.d.in_state("rolled_back")
 
     def test_5_cells_and_bars_outlast_a_restart(self):
         previous = next(g for g in json.loads(self.d.foldkv("generations", "--json"))["generations"] if g["state"] == "previous")
