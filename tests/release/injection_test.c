@@ -64,12 +64,12 @@ static const struct injection {
     {FAULT_STALE_PLAN, GATE_ERROR_RATE},       {FAULT_OTHER_NAMESPACE, GATE_ERROR_RATE},
     {FAULT_REPEATED_KV, GATE_FALLBACK},        {FAULT_LOST_SLICE, GATE_QUALITY},
     {FAULT_SLOW_PREFILL, GATE_TTFT_P99},       {FAULT_SLOW_DECODE, GATE_TPOT_P99},
-    {FAULT_REFUSED_REQUESTS, GATE_ERROR_RATE},
+    {FAULT_LATE_STARTS, GATE_GOODPUT},         {FAULT_REFUSED_REQUESTS, GATE_ERROR_RATE},
 };
 
 START_TEST(a_fault_ends_the_rollout_by_its_own_gate)
 {
-    canary_rig_init(&rig, &(struct canary_options){0});
+    canary_rig_init(&rig, &(struct canary_options){.has_late_tail = injections[_i].gate == GATE_GOODPUT});
     serve_sound(4);
     if (injections[_i].gate == GATE_TPOT_P99 || injections[_i].gate == GATE_TTFT_P99)
         canary_rig_serve(&rig, ARM_CONTROL, TAIL_REQUESTS);
@@ -77,6 +77,18 @@ START_TEST(a_fault_ends_the_rollout_by_its_own_gate)
     ends_by(injections[_i].fault, injections[_i].gate);
     ck_assert_uint_eq(rig.n_errors[ARM_STABLE] + rig.n_errors[ARM_CONTROL], 0);
     canary_rig_release(&rig);
+}
+END_TEST
+
+/* Each gate has its injection. */
+START_TEST(no_gate_is_left_out)
+{
+    for (int gate = 0; gate < GATE_COUNT; gate++) {
+        bool is_injected = gate == GATE_TRAFFIC; /* below */
+        for (size_t i = 0; i < ARRAY_LEN(injections); i++)
+            is_injected |= injections[i].gate == (enum gate)gate;
+        ck_assert_msg(is_injected, "%s is not injected", gate_rows[gate].key);
+    }
 }
 END_TEST
 
@@ -118,6 +130,7 @@ int main(void)
     TCase *tc = tcase_create("injections");
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_fault_ends_the_rollout_by_its_own_gate, 0, (int)ARRAY_LEN(injections));
+    tcase_add_test(tc, no_gate_is_left_out);
     tcase_add_test(tc, maps_that_read_twice_end_it_by_traffic);
     tcase_add_test(tc, an_equal_candidate_serves_on);
     suite_add_tcase(suite, tc);

@@ -17,19 +17,23 @@
 #include "tests/support/small_model.h"
 
 enum { SLICE_IDS = 16, PROMPT_IDS = 6, SCORED_IDS = 30, ANSWER_IDS = 12, PAUSE_NS = 3000000 };
+/* A late start, the SLO that it misses, and of how many requests one is late. */
+enum { LATE_NS = 120000000, LATE_SLO_MS = 60, LATE_TAIL = 40, LATE_FAULT = 2 };
 
 /* ---- faults ---- */
 
 static const char *const fault_names[FAULT_COUNT] = {
     "none",           "a NaN weight",    "scores times 1.01", "a lost page",
     "a masked kernel", "a stale plan",    "another namespace", "repeated K/V",
-    "a lost slice",   "a slow prefill",  "a slow decode",     "refused requests"};
+    "a lost slice",   "a slow prefill",  "a slow decode",     "late starts",
+    "refused requests"};
 
 static atomic_int armed; /* enum fault */
 static enum fault done;  /* engine thread: has been put in */
 static struct lane *victim;
 static attend_chunk_fn *true_chunk;
 static uint32_t heads_a_group;
+static atomic_bool late[ARM_COUNT]; /* the request that the arm begins next */
 
 const char *fault_name(enum fault fault)
 {
@@ -100,10 +104,28 @@ static void repeated(const struct attend_tile *tile)
     mem_free(copy);
 }
 
+static bool is_prefill_of(const struct attend_tile *tile)
+{
+    return tile->n_rows > heads_a_group;
+}
+
+static void begin_late(const struct attend_tile *tile, enum arm arm)
+{
+    if (is_prefill_of(tile) && atomic_exchange(&late[arm], false))
+        nanosleep(&(struct timespec){.tv_nsec = LATE_NS}, NULL);
+}
+
+static void control_chunk(const struct attend_tile *tile)
+{
+    begin_late(tile, ARM_CONTROL);
+    true_chunk(tile);
+}
+
 static void chunk(const struct attend_tile *tile)
 {
     enum fault fault = (enum fault)atomic_load_explicit(&armed, memory_order_acquire);
-    bool is_prefill = tile->n_rows > heads_a_group;
+    bool is_prefill = is_prefill_of(tile);
+    begin_late(tile, ARM_CANARY);
     if (fault != done)
         put_in(fault);
     done = fault;
@@ -164,6 +186,8 @@ static struct lane *add_lane(struct canary_rig *rig, enum arm arm, bool has_spli
     true_chunk = kernels.attention.chunk[KV_F16];
     if (arm == ARM_CANARY)
         kernels.attention.chunk[KV_F16] = chunk;
+    if (arm == ARM_CONTROL)
+        kernels.attention.chunk[KV_F16] = control_chunk;
     terms.kernels = &kernels;
     enum status s = lane_load(gguf, &terms, rig->lanes.engine, &lane, &why);
     ck_assert_msg(s == OK, "%s: %s", status_code(s), why.text);
@@ -205,6 +229,10 @@ static void open_rollout(struct canary_rig *rig)
     plan.n_steps = 1;
     plan.steps[0] = (struct rollout_step){2500, 100, 86400};
     plan.auto_approve = true;
+    if (rig->has_late_tail) {
+        plan.thresholds.goodput_slo_ttft_ms = LATE_SLO_MS;
+        plan.thresholds.ttft_p99_eps_ppm = 1000000; /* how late a sleep ends is the machine's affair */
+    }
     enum status s = registry_open(NULL, &rig->registry, &why);
     s = s == OK ? rig_found(rig->registry, "stable", rig->stable_id, &why) : s;
     s = s == OK ? rig_publish(rig->registry, "candidate", NULL, NULL, rig->candidate_id, &why) : s;
@@ -296,6 +324,17 @@ static void note_end(struct canary_rig *rig, enum arm arm, const struct lane_rig
     rollout_driver_outcome(rig->driver, &outcome);
 }
 
+/* Whether the next requests begin late. */
+static void arm_late(const struct canary_rig *rig)
+{
+    bool is_broken = atomic_load(&armed) == FAULT_LATE_STARTS;
+    bool is_tail = rig->seed % LATE_TAIL == 0;
+    if (!rig->has_late_tail)
+        return;
+    atomic_store(&late[ARM_CONTROL], is_tail);
+    atomic_store(&late[ARM_CANARY], is_broken ? rig->seed % LATE_FAULT == 0 : is_tail);
+}
+
 /* A request to each of these arms (a bit each), together. */
 static void serve_arms(struct canary_rig *rig, unsigned arms)
 {
@@ -303,6 +342,7 @@ static void serve_arms(struct canary_rig *rig, unsigned arms)
     bool is_in[ARM_COUNT] = {false};
     uint32_t n_in = 0;
     memset(answers, 0, sizeof answers);
+    arm_late(rig);
     for (int arm = 0; arm < ARM_COUNT; arm++) {
         if ((arms >> arm & 1) == 0)
             continue;
@@ -370,6 +410,8 @@ void canary_rig_init(struct canary_rig *rig, const struct canary_options *option
     memset(rig, 0, sizeof *rig);
     atomic_store(&armed, FAULT_NONE);
     done = FAULT_NONE;
+    for (int arm = 0; arm < ARM_COUNT; arm++)
+        atomic_store(&late[arm], false);
     heads_a_group = 2;
     rig->now_us = 1000000;
     lane_rig_init(&rig->lanes, &engine);
@@ -377,6 +419,7 @@ void canary_rig_init(struct canary_rig *rig, const struct canary_options *option
         rig->arms[arm] =
             add_lane(rig, (enum arm)arm, arm == ARM_CANARY && options->has_split_maps);
     rig->is_unscored = options->has_split_maps; /* other maps are another model */
+    rig->has_late_tail = options->has_late_tail;
     open_rollout(rig);
     score_baseline(rig);
 }

@@ -23,6 +23,7 @@ enum fault {
     FAULT_LOST_SLICE,       /* embeddings of the tokens that only one slice uses */
     FAULT_SLOW_PREFILL,     /* tiles of several rows take longer */
     FAULT_SLOW_DECODE,      /* tiles of one row take longer */
+    FAULT_LATE_STARTS,      /* of two requests one begins late: has_late_tail, but in more of them */
     FAULT_REFUSED_REQUESTS, /* it admits nobody any more */
     FAULT_COUNT
 };
@@ -30,6 +31,8 @@ const char *fault_name(enum fault fault);
 
 struct canary_options {
     bool has_split_maps; /* the candidate's K and V maps differ: its groups read K/V twice */
+    /* Of forty requests to candidate and control one begins late, past the SLO: both p99 are late ones. */
+    bool has_late_tail;
 };
 
 struct canary_rig {
@@ -44,7 +47,7 @@ struct canary_rig {
     uint64_t n_requests[ARM_COUNT], n_errors[ARM_COUNT];
     uint32_t seed;
     int64_t now_us;
-    bool is_unscored;
+    bool is_unscored, has_late_tail;
     int n_bars;
 };
 
