@@ -8,6 +8,8 @@
  *         beginning of it. Nobody whose client stayed gets less.                                     check_answer
  *         (2) The first request for a prompt under a namespace finds none of its tokens there.       check_pages
  *         (3) Engine and arms have counted what the streams have.                                    check_counters
+ *         (4) Requests were put back because pages ran out in a rollout up to its promotion, and in the rollback of it: what
+ *         (1) says holds of them, too.                                                               preempted
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/releases.h"
@@ -26,7 +28,10 @@
 #include "tests/support/suite_run.h"
 #include "tests/support/temp_dir.h"
 
-enum { MODELS = 3, STREAMS = 32, PROMPTS = 14, PROMPT = 66, ANSWER = 6, TOP = 2, SPACES_MAX = 64, RUNNING = 6, CHUNK = 128, ENCODED_MAX = 4 };
+/* A prompt is two pages and its answer ends on a third: POOL has too few for RUNNING of them, but enough for the cell
+ * below, whose requests share their beginning. */
+enum { MODELS = 3, STREAMS = 32, PROMPTS = 14, PROMPT = 124, ANSWER = 14, TOP = 2, SPACES_MAX = 64,
+       RUNNING = 6, CHUNK = 32, CONTEXT = 192, POOL = 112 << 10, ENCODED_MAX = 4 };
 /* Sound candidates pass and time is no part of what is tested. */
 #define LIMITS                                                                                     \
     "{\"tpot_p99\":{\"eps_ppm\":10000000},\"ttft_p99\":{\"eps_ppm\":10000000},"                    \
@@ -34,7 +39,7 @@ enum { MODELS = 3, STREAMS = 32, PROMPTS = 14, PROMPT = 66, ANSWER = 6, TOP = 2,
     "\"error_rate\":{\"margin_ppm\":500000},\"numerical\":{\"samples_min\":1},"                    \
     "\"quality\":{\"eps_ppm\":1000000,\"slice_tokens_min\":1},\"traffic\":{\"eps_ppm\":1000000}}"
 /* One cell, as large as what the streams ask for and as many as run at once: its p99 take some hundreds of requests. */
-#define MATRIX "{\"contexts\":[72],\"active_requests\":[6],\"query_lengths\":[66]}"
+#define MATRIX "{\"contexts\":[140],\"active_requests\":[6],\"query_lengths\":[32]}"
 
 struct token {
     uint32_t id;
@@ -117,6 +122,7 @@ static void make_model(const char *folder, int i)
     model.layers = 1; /* sanitizers make every load dear */
     model.hidden = model.ffn = 64;
     model.heads = 4;
+    model.context = CONTEXT;
     char *bytes = small_model_bytes(&model, &len);
     snprintf(name, sizeof name, "%s.gguf", names[i]);
     temp_dir_write(folder, name, bytes, len);
@@ -219,7 +225,7 @@ static void evaluate(int model)
     }
     if (strcmp(state, "warmed") != 0)
         ask(&call, ADMIN_EVALUATION_READ, names[model], "{}");
-    ck_assert_msg(strcmp(state, "warmed") == 0, "%s: %s", state, call.text);
+    ck_assert_msg(strcmp(state, "warmed") == 0, "%s: %.2000s", state, call.text);
 }
 
 static void await_state(const char *rollout, const char *state)
@@ -274,6 +280,15 @@ static void check_sum(void)
                                                s.requests_waiting);
 }
 
+/* How many requests were put back because pages ran out; since must have been fewer. */
+static uint64_t preempted(uint64_t since)
+{
+    struct engine_stats s;
+    engine_stats_copy(engine, &s);
+    ck_assert_uint_gt(s.preemptions, since);
+    return s.preemptions;
+}
+
 static void say(const char *what)
 {
     static struct timespec start;
@@ -289,6 +304,7 @@ static void say(const char *what)
 static void *operate(void *unused)
 {
     char rollout[REGISTRY_KEY_ROOM], state[32];
+    uint64_t n_preempted;
     (void)unused;
     say("publish second");
     publish(1);
@@ -307,13 +323,16 @@ static void *operate(void *unused)
     evaluate(1);
     begin(1, rollout);
     await_state(rollout, "awaiting_approval");
+    n_preempted = preempted(0);
     command(ADMIN_ROLLOUT_APPROVE, rollout, "{}");
     await_state(rollout, "promoted");
     await_answers(1, 60);
+    n_preempted = preempted(n_preempted);
     say("rolled back at once");
     ask_text(ADMIN_ROLLBACK, "", "{\"to\":\"previous\"}", false, "id", rollout, sizeof rollout);
     await_state(rollout, "rolled_back");
     await_answers(0, 60);
+    n_preempted = preempted(n_preempted);
     say("another one, whose previous generation is forgotten");
     publish(2);
     evaluate(2);
@@ -325,6 +344,7 @@ static void *operate(void *unused)
     await_answers(2, 60);
     ask_text(ADMIN_GENERATION_READ, op.ids[0], "{}", false, "state", state, sizeof state);
     ck_assert_str_eq(state, "retired");
+    printf("%" PRIu64 " preempted\n", preempted(n_preempted));
     say("over");
     atomic_store(&op.is_over, true);
     doorbell_ring(op.bell);
@@ -397,7 +417,7 @@ static void start(struct stream *s)
     int n = snprintf(name, sizeof name, "%" PRIx64, noise_next(&loop.random));
     const struct arm_session session = {.connection = {name, (size_t)n}};
     *s = (struct stream){.prompt = noise_below(&loop.random, PROMPTS), .cancel_at = UINT32_MAX};
-    const struct evaluation_cell cell = {.context = PROMPT + ANSWER, .query_length = PROMPT};
+    const struct evaluation_cell cell = {.context = PROMPT + ANSWER, .query_length = CHUNK};
     enum status status =
         releases_choose(releases, &session, (struct slice){0}, cell, &s->choice, &why);
     ck_assert_msg(status == OK, "%s: %s", status_code(status), why.text);
@@ -563,7 +583,7 @@ static void open_all(const char *state, const char *model)
                                          .running_max = RUNNING,
                                          .prefill_chunk = CHUNK,
                                          .n_threads = 1,
-                                         .cache_bytes = 192 << 10,
+                                         .cache_bytes = POOL,
                                          .cache_type = "f16",
                                          .name = names[0]};
     s = releases_start(releases, &terms, &why);
@@ -639,7 +659,7 @@ int main(void)
     Suite *suite = suite_create("releases_crowd");
     TCase *tcase = tcase_create("releases_crowd");
     tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, generations_change_while_streams_run, 0, 1);
+    tcase_add_loop_test(tcase, generations_change_while_streams_run, 0, 2); /* on a disk, and in memory */
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
