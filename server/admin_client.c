@@ -66,7 +66,7 @@ static enum status read_key(struct admin_client *c, const char *path, struct why
 {
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return why_set(ret_why, STATUS_IO, "admin-key-file", "%.200s cannot be read: %s", path,
+        return why_set(ret_why, STATUS_IO, "admin-key-file", "--admin-key-file %.200s cannot be read: %s", path,
                        strerror(errno));
     bool is_read = fgets(c->key, sizeof c->key, file) != NULL;
     fclose(file);
@@ -77,7 +77,7 @@ static enum status read_key(struct admin_client *c, const char *path, struct why
             len = 0;
     if (len == 0 || len == sizeof c->key - 1)
         return why_set(ret_why, STATUS_BAD_OPTION, "admin-key-file",
-                       "%.200s: its first line must be the key, of printable ASCII without spaces, at most "
+                       "--admin-key-file %.200s: its first line must be the key, of printable ASCII without spaces, at most "
                        "%d bytes",
                        path, (int)KEY_MAX - 2);
     return OK;
@@ -206,7 +206,9 @@ static enum status write_url(const struct admin_client *c, const struct admin_qu
         n += snprintf(ret_url + n, (size_t)(URL_MAX * 2 - n), "?dry_run=all");
     return n > 0 && n < URL_MAX * 2
                ? OK
-               : why_set(ret_why, STATUS_BAD_OPTION, "", "\"%.64s\" is too long a name", q->subject);
+               : why_set(ret_why, STATUS_BAD_OPTION, "id",
+                         "the id or name \"%.64s\" has %zu bytes: fewer than %d are possible", q->subject,
+                         strlen(q->subject), ADMIN_SUBJECT_ROOM);
 }
 
 /* key is "" for a question that changes nothing. */

@@ -141,11 +141,11 @@ char *admin_line_body(json_t *object)
     return text;
 }
 
-enum status admin_line_path(const char *path, const char *flag, char ret_path[ADMIN_LINE_PATH_ROOM],
+enum status admin_line_path(const char *path, const char *what, char ret_path[ADMIN_LINE_PATH_ROOM],
                             struct why *ret_why)
 {
     _Static_assert((int)ADMIN_LINE_PATH_ROOM >= PATH_MAX, "realpath fills PATH_MAX bytes");
     if (realpath(path, ret_path) != NULL)
         return OK;
-    return why_set(ret_why, STATUS_IO, flag, "%.200s: %s", path, strerror(errno));
+    return why_set(ret_why, STATUS_IO, what, "%s %.200s cannot be found: %s", what, path, strerror(errno));
 }

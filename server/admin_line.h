@@ -47,8 +47,8 @@ bool admin_line_ask(struct admin_line *line, struct admin_question *question,
                     struct admin_answer *ret_answer, json_t **ret_json, int *ret_code);
 /* Asks and prints the answer, as JSON or for a person below the headline (NULL: none). The exit code. */
 int admin_line_do(struct admin_line *line, struct admin_question *question, const char *headline);
-/* The whole path of a file that the daemon is to open; flag names it in the refusal. IO. */
-enum status admin_line_path(const char *path, const char *flag, char ret_path[ADMIN_LINE_PATH_ROOM],
+/* The whole path of a file that the daemon is to open; what names it in the refusal ("--set"). IO. */
+enum status admin_line_path(const char *path, const char *what, char ret_path[ADMIN_LINE_PATH_ROOM],
                             struct why *ret_why) MUST_USE;
 /* The members as {"reason": ...}: text for a body, mem_free; NULL if memory cannot be had. Steals object. */
 char *admin_line_body(json_t *object) MUST_USE;

@@ -124,10 +124,11 @@ int audit_command(size_t n_words, char *const *words)
     int code;
     if (!admin_line_read(&line, "audit", n_words, words, flags, FLAG_COUNT, &code))
         return code;
-    const char *word = line.words.n_positionals == 1 ? line.words.positionals[0] : "";
+    size_t n = line.words.n_positionals;
+    const char *word = n > 0 ? line.words.positionals[0] : "";
     bool is_list = strcmp(word, "list") == 0, is_verify = strcmp(word, "verify") == 0;
-    if (!is_list && !is_verify)
-        code = command_misused("audit", "audit takes list or verify");
+    if (n > 1 || (!is_list && !is_verify))
+        code = command_unknown("audit", n > 0 ? line.words.positionals[n > 1] : NULL, "one word, list or verify");
     else if (is_list && admin_line_has(&line, ADMIN_FLAG_ADMIN))
         code = list_from_daemon(&line);
     else

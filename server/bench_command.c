@@ -156,10 +156,10 @@ int bench_command(size_t n_words, char *const *words)
     if (line.words.is_help)
         return print_help();
     if (line.words.n_positionals != 1)
-        return command_misused("bench", "bench takes one measurement");
+        return command_unknown("bench", line.words.n_positionals > 1 ? line.words.positionals[1] : NULL, "one measurement");
     for (size_t i = 0; i < ARRAY_LEN(measurements); i++)
         if (strcmp(line.words.positionals[0], measurements[i].name) == 0)
             return measurements[i].measure(&line, &why) == OK ? COMMAND_DONE
                                                               : command_complain(&why);
-    return command_misused("bench", "there is no such measurement");
+    return command_unknown("bench", line.words.positionals[0], "a measurement");
 }

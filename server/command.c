@@ -60,6 +60,16 @@ int command_misused(const char *name, const char *text)
     return COMMAND_USAGE;
 }
 
+int command_unknown(const char *name, const char *word, const char *wanted)
+{
+    char text[192];
+    if (word == NULL)
+        snprintf(text, sizeof text, "%s takes %s", name, wanted);
+    else
+        snprintf(text, sizeof text, "%s takes %s, not '%.64s'", name, wanted, word);
+    return command_misused(name, text);
+}
+
 int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras,
                        bool with_options)
 {

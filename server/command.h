@@ -44,6 +44,8 @@ const struct command *command_find(const char *name);
 int command_complain(const struct why *why);
 /* "foldkv: text; usage: ..." on stderr, one line; COMMAND_USAGE. */
 int command_misused(const char *name, const char *text);
+/* The same where the command does not know the word: it takes wanted ("on or off"), not this. NULL: none was given. */
+int command_unknown(const char *name, const char *word, const char *wanted);
 /* Usage, summary and flags on stdout; extras come first. */
 int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras,
                        bool with_options);

@@ -27,12 +27,18 @@ static const struct option_extra flags[FLAG_COUNT] = {
 
 static json_t *read_terms(const char *path, struct why *ret_why)
 {
-    json_error_t error;
+    json_error_t error = {.line = -1};
     json_t *terms = path != NULL ? json_load_file(path, JSON_REJECT_DUPLICATES, &error) : json_object();
     if (json_is_object(terms))
         return terms;
-    (void)why_set(ret_why, STATUS_BAD_OPTION, "terms", "%.128s: %s", path,
-                  terms != NULL ? "a JSON object is needed" : error.text);
+    if (terms != NULL)
+        (void)why_set(ret_why, STATUS_BAD_OPTION, "terms", "--terms %.128s: a JSON object is needed", path);
+    else if (error.line > 0)
+        (void)why_set(ret_why, STATUS_BAD_OPTION, "terms", "--terms %.128s: line %d: %.100s; a JSON object is needed",
+                      path, error.line, error.text);
+    else
+        (void)why_set(ret_why, STATUS_BAD_OPTION, "terms", "--terms %.128s: %s", path,
+                      path != NULL ? error.text : "no memory");
     json_decref(terms);
     return NULL;
 }
@@ -41,7 +47,7 @@ static char *write_body(const struct admin_line *line, struct why *ret_why)
 {
     char path[ADMIN_LINE_PATH_ROOM] = "";
     const char *set = line->own[SET].ret_value;
-    if (set != NULL && admin_line_path(set, "set", path, ret_why) != OK)
+    if (set != NULL && admin_line_path(set, "--set", path, ret_why) != OK)
         return NULL;
     json_t *body = read_terms(line->own[TERMS].ret_value, ret_why);
     if (body == NULL)
@@ -141,7 +147,7 @@ static int await_cancelled(struct admin_line *line, const char *id)
         json_decref(found);
         mem_free(answer.text);
         if (!is_running && has_ended)
-            return command_complain(&(struct why){.text = "too late: it has passed"});
+            return command_complain(&(struct why){.text = "--cancel came too late: the evaluation has passed"});
         if (!is_running)
             return fflush(stdout) == 0 ? COMMAND_DONE : COMMAND_FAILED;
         (void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
@@ -192,7 +198,8 @@ int evaluate_command(size_t n_words, char *const *words)
         return code;
     code = line.words.n_positionals == 1
                ? evaluate(&line)
-               : command_misused("evaluate", "evaluate takes a generation: its id or name");
+               : command_unknown("evaluate", line.words.n_positionals > 1 ? line.words.positionals[1] : NULL,
+                                 "one generation, its id or name");
     admin_line_release(&line);
     return code;
 }

@@ -286,6 +286,6 @@ int evidence_command(size_t n_words, char *const *words)
     if (line.is_help)
         return command_print_help("evidence", extras, ARRAY_LEN(extras), false);
     if (line.n_positionals > 0)
-        return command_misused("evidence", "evidence takes no argument");
+        return command_unknown("evidence", line.positionals[0], "no argument");
     return print_ladders(extras[0].ret_value != NULL);
 }

@@ -14,11 +14,11 @@ static int publish(struct admin_line *line)
 {
     char path[ADMIN_LINE_PATH_ROOM];
     struct why why = {0};
-    if (admin_line_path(line->words.positionals[0], "", path, &why) != OK)
+    if (admin_line_path(line->words.positionals[0], "the model file", path, &why) != OK)
         return command_complain(&why);
     char set[ADMIN_LINE_PATH_ROOM] = "";
     const char *eval = line->own[2].ret_value;
-    if (eval != NULL && admin_line_path(eval, "eval", set, &why) != OK)
+    if (eval != NULL && admin_line_path(eval, "--eval", set, &why) != OK)
         return command_complain(&why);
     char *body = admin_line_body(json_pack("{s:s, s:s*, s:s*, s:s*}", "path", path, "name", line->own[0].ret_value,
                                            "cache_type", line->own[1].ret_value, "eval", eval != NULL ? set : NULL));
@@ -45,8 +45,9 @@ int publish_command(size_t n_words, char *const *words)
     int code;
     if (!admin_line_read(&line, "publish", n_words, words, own, ARRAY_LEN(own), &code))
         return code;
-    code = line.words.n_positionals == 1 ? publish(&line)
-                                         : command_misused("publish", "publish takes one model file");
+    size_t n = line.words.n_positionals;
+    code = n == 1 ? publish(&line)
+                  : command_unknown("publish", n > 1 ? line.words.positionals[1] : NULL, "one model file");
     admin_line_release(&line);
     return code;
 }
@@ -119,7 +120,7 @@ int generations_command(size_t n_words, char *const *words)
     if (line.words.n_positionals == 1)
         q.subject = line.words.positionals[0];
     if (line.words.n_positionals > 1)
-        code = command_misused("generations", "generations takes one id or name at most");
+        code = command_unknown("generations", line.words.positionals[1], "one id or name at most");
     else
         code = q.subject != NULL ? admin_line_do(&line, &q, NULL) : list_generations(&line);
     admin_line_release(&line);
@@ -132,11 +133,12 @@ int forget_command(size_t n_words, char *const *words)
     int code;
     if (!admin_line_read(&line, "forget", n_words, words, NULL, 0, &code))
         return code;
-    if (line.words.n_positionals == 1) {
+    size_t n = line.words.n_positionals;
+    if (n == 1) {
         struct admin_question q = {.op = ADMIN_GENERATION_FORGET, .subject = line.words.positionals[0]};
         code = admin_line_do(&line, &q, "forgotten");
     } else {
-        code = command_misused("forget", "forget takes a generation: its id or name");
+        code = command_unknown("forget", n > 1 ? line.words.positionals[1] : NULL, "one generation, its id or name");
     }
     admin_line_release(&line);
     return code;
@@ -154,7 +156,7 @@ int rollback_command(size_t n_words, char *const *words)
     char *body = admin_line_body(json_pack("{s:s, s:s*}", "to", "previous", "reason", line.own[0].ret_value));
     struct admin_question q = {.op = ADMIN_ROLLBACK, .body = body};
     if (line.words.n_positionals != 0)
-        code = command_misused("rollback", "rollback takes no words: it goes to the previous generation");
+        code = command_unknown("rollback", line.words.positionals[0], "no words and goes to the previous generation");
     else
         code = body != NULL ? rollout_watch_answer(&line, &q, "rolled back") : no_memory();
     mem_free(body);

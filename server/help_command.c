@@ -95,14 +95,14 @@ int help_command(size_t n_words, char *const *words)
 {
     char *const help_flag[] = {(char[]){"--help"}};
     if (n_words > 1)
-        return command_misused("help", "help takes one topic");
+        return command_unknown("help", words[1], "one topic");
     const char *topic = n_words == 1 ? words[0] : "help";
     for (size_t i = 0; i < ARRAY_LEN(topics); i++)
         if (strcmp(topic, topics[i].name) == 0)
             return print_page(topics[i].page);
     const struct command *command = command_find(topic);
     if (command == NULL)
-        return command_misused("help", "there is no such topic");
+        return command_unknown("help", topic, "a command or a page (foldkv help lists them)");
     if (command->run != help_command)
         return command->run(1, help_flag);
     for (size_t i = 0; i < command_count; i++)

@@ -106,7 +106,7 @@ int inspect_command(size_t n_words, char *const *words)
     if (line.is_help)
         return command_print_help("inspect", extras, ARRAY_LEN(extras), true);
     if (line.n_positionals != 1)
-        return command_misused("inspect", "inspect takes one model file");
+        return command_unknown("inspect", line.n_positionals > 1 ? line.positionals[1] : NULL, "one model file");
     bool is_json = extras[0].ret_value != NULL;
     int code = COMMAND_DONE;
     if (subject_init(&subject, line.positionals[0], &options, &why) != OK)

@@ -38,7 +38,7 @@ int kernels_command(size_t n_words, char *const *words)
     if (line.is_help)
         return command_print_help("kernels", NULL, 0, true);
     if (line.n_positionals > 0)
-        return command_misused("kernels", "kernels takes no argument");
+        return command_unknown("kernels", line.positionals[0], "no argument");
     bool is_masked = options.kernels_isa[0] != '\0';
     if (!is_masked)
         kernels_pick(UINT32_MAX, &kernels);

@@ -101,7 +101,7 @@ static int start(struct admin_line *line, const struct deed *deed)
     uint8_t hash[SHA256_BYTES];
     char *text = NULL;
     if (line->words.n_positionals != 2)
-        return command_misused("rollout", "start takes the candidate: its id or name");
+        return command_misused("rollout", "start takes the candidate: its id or name (foldkv generations shows both)");
     if (read_plan(line, &plan, &why) != OK)
         return command_complain(&why);
     if (rollout_plan_write(&plan, &text, hash) != OK)
@@ -137,7 +137,8 @@ static bool find_rollout(struct admin_line *line, char ret_id[ADMIN_SUBJECT_ROOM
     json_decref(json);
     mem_free(answer.text);
     if (n == 0)
-        *ret_code = command_complain(&(struct why){.text = "there is no rollout"});
+        *ret_code = command_complain(
+            &(struct why){.text = "there is no rollout yet: foldkv rollout start CANDIDATE begins one"});
     return n > 0;
 }
 
@@ -151,7 +152,7 @@ static int act(struct admin_line *line, const struct deed *deed)
     if (!find_rollout(line, id, &code))
         return code;
     if (has_reason && (body = admin_line_body(json_pack("{s:s}", "reason", line->own[REASON].ret_value))) == NULL)
-        return command_complain(&(struct why){.text = "--reason is not UTF-8"});
+        return command_complain(&(struct why){.text = "--reason: the text is not UTF-8"});
     struct admin_question q = {.op = deed->op, .subject = id, .body = body};
     code = rollout_watch_answer(line, &q, deed->headline);
     mem_free(body);
@@ -192,15 +193,16 @@ int rollout_command(size_t n_words, char *const *words)
     int code;
     if (!admin_line_read(&line, "rollout", n_words, words, flags, FLAG_COUNT, &code))
         return code;
-    const char *word = line.words.n_positionals > 0 ? line.words.positionals[0] : "";
+    const char *word = line.words.n_positionals > 0 ? line.words.positionals[0] : NULL;
     code = -1;
-    for (size_t i = 0; i < ARRAY_LEN(deeds) && code < 0; i++)
+    for (size_t i = 0; word != NULL && i < ARRAY_LEN(deeds) && code < 0; i++)
         if (strcmp(word, deeds[i].name) == 0)
             code = line.words.n_positionals - 1 > deeds[i].most
-                       ? command_misused("rollout", "too many words")
+                       ? command_unknown("rollout", line.words.positionals[deeds[i].most + 1],
+                                         deeds[i].most > 0 ? "one id behind its word" : "nothing behind its word")
                        : deeds[i].run(&line, &deeds[i]);
     if (code < 0)
-        code = command_misused("rollout", "there is no such word");
+        code = command_unknown("rollout", word, "one of the words below");
     admin_line_release(&line);
     return code;
 }

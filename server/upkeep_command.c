@@ -10,17 +10,17 @@ struct deed {
     const char *name;
     enum admin_op op;
     size_t least, most; /* words */
-    const char *needs;  /* what it says when called wrongly */
+    const char *needs;  /* what it takes, for one that called it wrongly */
     const char *headline;
 };
 
 enum { DRAIN, FREEZE, FENCE, PURGE };
 
 static const struct deed deeds[] = {
-    [DRAIN] = {"drain", ADMIN_DRAIN, 0, 0, "drain takes no words", "draining"},
-    [FREEZE] = {"freeze", ADMIN_FREEZE, 1, 1, "freeze takes on or off", NULL},
-    [FENCE] = {"fence", ADMIN_NAMESPACE_FENCE, 1, 1, "fence takes a namespace: its 64 hex digits", "fenced"},
-    [PURGE] = {"purge", ADMIN_CACHE_PURGE, 0, 1, "purge takes one generation at most: its id or name", "purged"},
+    [DRAIN] = {"drain", ADMIN_DRAIN, 0, 0, "no words", "draining"},
+    [FREEZE] = {"freeze", ADMIN_FREEZE, 1, 1, "one word, on or off", NULL},
+    [FENCE] = {"fence", ADMIN_NAMESPACE_FENCE, 1, 1, "one namespace, its 64 hex digits", "fenced"},
+    [PURGE] = {"purge", ADMIN_CACHE_PURGE, 0, 1, "one generation at most, its id or name", "purged"},
 };
 
 static int ask(struct admin_line *line, const struct deed *deed, const char *subject, json_t *object)
@@ -46,7 +46,8 @@ static int run(const struct deed *deed, size_t n_words, char *const *words)
     bool is_on = word != NULL && strcmp(word, "on") == 0;
     if (n < deed->least || n > deed->most ||
         (deed->op == ADMIN_FREEZE && !is_on && strcmp(word, "off") != 0))
-        code = command_misused(deed->name, deed->needs);
+        code = command_unknown(deed->name, n > 0 ? line.words.positionals[n > deed->most ? deed->most : 0] : NULL,
+                               deed->needs);
     else if (deed->op == ADMIN_FREEZE)
         code = ask(&line, deed, NULL, json_pack("{s:b}", "frozen", is_on));
     else if (deed->op == ADMIN_CACHE_PURGE && word != NULL)

@@ -172,7 +172,7 @@ static enum status check_way(const struct record *route, const struct journal_ca
          strcmp(text_or_empty(route, "previous"), c->pinned) == 0))
         return OK;
     return why_set(ret_why, STATUS_ILLEGAL_MOVE, "route",
-                   "there is no previous generation to go back to");
+                   "there is no previous generation to go back to: a promotion leaves one, until it is rolled back");
 }
 
 /* A promotion that is open ends here; what it has done the rollback undoes. */

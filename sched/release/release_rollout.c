@@ -241,7 +241,7 @@ static enum status find_way_back(struct registry *r, const struct change_terms *
                      : STATUS_NOT_FOUND;
     if (s == STATUS_NOT_FOUND)
         return why_set(ret_why, STATUS_ILLEGAL_MOVE, "route",
-                       "there is no previous generation to go back to");
+                       "there is no previous generation to go back to: a promotion leaves one, until it is rolled back");
     return s;
 }
 

@@ -88,7 +88,7 @@ enum status release_rollout_read(struct registry *registry, const char *key,
     struct record row;
     enum status s = registry_get(registry, REGISTRY_ROLLOUTS, key, &row, ret_why);
     if (s == STATUS_NOT_FOUND)
-        return why_set(ret_why, s, "rollout", "there is no rollout '%.64s'", key);
+        return why_set(ret_why, s, "rollout", "there is no rollout '%.64s': foldkv rollout list shows those that there are", key);
     TRY(s);
     s = release_rollout_parse(registry, key, &row, ret_rollout, ret_why);
     record_release(&row);
@@ -131,7 +131,7 @@ enum status release_rollout_find_active(struct registry *registry,
                                         struct release_rollout *ret_rollout, struct why *ret_why)
 {
     struct search search = {.promoted = NULL};
-    return find(registry, &search, "there is no rollout under way", ret_rollout, ret_why);
+    return find(registry, &search, "there is no rollout under way: foldkv rollout start CANDIDATE begins one", ret_rollout, ret_why);
 }
 
 enum status release_rollout_find_promoted(struct registry *registry, const char *stable,

@@ -140,7 +140,8 @@ class Asking(unittest.TestCase):
         self.refused("no JSON", "publish", self.file)
         self.server.epoch = None
         self.refused("did not name the release epoch", "publish", self.file)
-        self.refused("No such file", "publish", "/nowhere.gguf")
+        self.refused("the model file /nowhere.gguf cannot be found: No such file", "publish", "/nowhere.gguf")
+        self.refused("--eval /nowhere.jsonl cannot be found", "publish", self.file, "--eval", "/nowhere.jsonl")
         self.refused("usage", "publish", code=2)
         self.refused("--epoch", "publish", self.file, "--epoch", "x")
 
@@ -243,6 +244,21 @@ class Asking(unittest.TestCase):
         self.server.answers[("GET", "/admin/v1/rollouts")] = (200, {"rollouts": []})
         self.refused("there is no rollout", "rollout", "status")
 
+    def test_6b_words_that_are_not_known_are_named(self):
+        for words, *arguments in (("not 'begin'", "rollout", "begin"), ("rollout takes one of the words below", "rollout"),
+                                  ("not 'more'", "rollout", "status", "0001", "more"), ("not 'more'", "rollout", "list", "more"),
+                                  ("not 'maybe'", "freeze", "maybe"), ("freeze takes one word, on or off;", "freeze"),
+                                  ("not 'now'", "drain", "now"), ("not 'two'", "forget", "one", "two"), ("not 'two'", "purge", "one", "two"),
+                                  ("not 'two'", "generations", "one", "two"), ("not 'two'", "evaluate", "one", "two"),
+                                  ("not 'two'", "publish", self.file, "two"), ("not 'two'", "rollback", "two"),
+                                  ("not 'check'", "audit", "check"), ("not 'two'", "audit", "list", "two")):
+            self.assertIn("; usage: foldkv " + arguments[0], self.refused(words, *arguments, code=2).stderr)
+        for words, *arguments in (("not 'nothing'", "help", "nothing"), ("not 'two'", "serve", "one", "two"), ("not 'x'", "kernels", "x"),
+                                  ("not 'two'", "inspect", "one", "two"), ("not 'y'", "bench", "y"), ("not 'z'", "evidence", "z")):
+            self.refused(words, *arguments, code=2, place=False)
+        self.server.answers[("GET", "/admin/v1/rollouts")] = (200, {"rollouts": []})
+        self.refused("foldkv rollout start CANDIDATE begins one", "rollout", "status")
+
     def test_7_watch(self):
         path = ("GET", "/admin/v1/rollouts/0001")
         self.server.answers[path] = [(200, status(verdict="no_data")), (200, status()), (200, status()), (200, status("promoted"))]
@@ -282,6 +298,11 @@ class Asking(unittest.TestCase):
         with open(terms, "w") as f:
             f.write("[]")
         self.refused("a JSON object is needed", "evaluate", "one", "--terms", terms)
+        with open(terms, "w") as f:
+            f.write("{\n\"matrix\" 1}")
+        self.refused(f"--terms {terms}: line 2: ", "evaluate", "one", "--terms", terms)
+        self.refused("--terms /nowhere.json: ", "evaluate", "one", "--terms", "/nowhere.json")
+        self.refused("--set /nowhere.jsonl cannot be found", "evaluate", "one", "--set", "/nowhere.jsonl")
         with open(terms, "w") as f:
             f.write('{"repetitions": 2}')
         self.run_it("evaluate", "one", "--terms", terms, "--set", self.file)
