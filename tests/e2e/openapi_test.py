@@ -117,7 +117,7 @@ class Answers(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         path = os.path.join(cls.folder.name, "small.gguf")
         subprocess.run([MAKE_MODEL, path, "--name", "small"], check=True)
-        cls.daemon = Daemon("--cache-bytes", "16MiB", model_path=path)
+        cls.daemon = Daemon("--cache-bytes", "16MiB", "--release-arm-header", "on", "--release-pin", "on", model_path=path)
 
     @classmethod
     def tearDownClass(cls):
@@ -131,6 +131,24 @@ class Answers(unittest.TestCase):
                 body = {"prompt": "hello", "model": "small", "max_tokens": 4, **fields}
                 check("CompletionRequest", body)
                 check("Completion", self.daemon.post("/v1/completions", body))
+
+    def test_1b_headers_and_pins(self):
+        """Each header of ours is on the page, and fits; the first 8 digits of the generation's id are a model."""
+        page = operations("inference")["POST", "/v1/completions"]["responses"]["200"]["headers"]
+        model = "small"
+        for _ in range(2):
+            link = self.daemon.connect()
+            link.request("POST", "/v1/completions", json.dumps({"prompt": "hello", "model": model, "max_tokens": 1}),
+                         {"Content-Type": "application/json"})
+            answer = link.getresponse()
+            answer.read()
+            link.close()
+            self.assertEqual(answer.status, 200)
+            ours = {name.lower(): value for name, value in answer.getheaders() if name.lower().startswith("x-")}
+            self.assertEqual(set(ours), set(page))
+            for name, value in ours.items():
+                validator(resolve(page[name])["schema"]).validate(value)
+            model = ours["x-foldkv-generation"][:8]
 
     def test_2_streams(self):
         for event in self.daemon.stream("hello", max_tokens=4, logprobs=1, stream_options={"include_usage": True}):
@@ -232,6 +250,7 @@ class AdminAnswers(unittest.TestCase):
         self.ask(409, "POST", base + "/rollouts/{id}:promote", "active", body={})
         self.metrics_are_clean()
         self.ask(200, "POST", base + "/rollouts/{id}:abort", "active", body={"reason": "a test"}, match="*")
+        self.assertTrue(wait_until(lambda: 'foldkv_rollout_state{state="rolled_back"} 1' in self.daemon.get("/metrics")))
         self.ask(200, "GET", base + "/rollouts")
         self.ask(409, "POST", base + "/rollback", body={"to": "previous"}, match="*")
         for line in self.ask(200, "GET", base + "/audit", query="?after=0&limit=5").splitlines():
