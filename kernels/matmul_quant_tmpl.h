@@ -2,27 +2,32 @@
  *
  * WHY     Weights come from memory and should come once; activation rows are met again for every panel and should stay in
  *         the second-level cache; sums should stay in registers.
- * HOW     Blocks of activation rows that fit that cache; in a block strip after strip of weights (one or two panels); in
- *         a strip tile after tile of rows. Up to ROWS_ONE rows take one panel at a time (then one tile is the whole strip). More
- *         take two, in nearly equal tiles of at most ROWS_TWO, if the type's values lie there nearly as they are used; where
- *         unpacking costs more, one panel and more rows a tile are 5 % faster. The first tile of a strip reads the weights from
- *         memory and prefetches; the others find them in the cache. One row does nothing but wait for memory and prefetches into
- *         the first level. With several rows the activations are met again and again, and prefetches into the first level
- *         hold its few miss buffers against them (eight rows of Q8_0 took 1.6 times as long): they stop at the second.
- * ALWAYS  (1) A tile's shape changes no output's operations or their order: quant_tile is one text for all shapes.
+ * HOW     Blocks of activation rows that fit that cache; in a block strip after strip of weights; in a strip tile after tile of
+ *         rows. Up to ROWS_ONE rows take one panel, straight from memory (then one tile is the whole strip). Many would unpack the
+ *         same values for every tile: an instruction set with QUANT_UNPACKS takes two panels then, unpacks a piece of them,
+ *         and multiplies it with all the block's rows, in nearly equal tiles of at most ROWS_TWO, before the next piece.
+ *         Between pieces the sums wait in the outputs.
+ *         Whoever reads the weights from memory (the first tile of a strip, or unpacking) prefetches. One row does
+ *         nothing but wait for memory and prefetches into the first level. With several rows the activations are met again
+ *         and again, and prefetches into the first level hold its few miss buffers against them (eight rows of Q8_0 took 1.6
+ *         times as long): they stop at the second.
+ * ALWAYS  (1) A tile's shape and a piece's end change no output's operations or their order: a sum is an f32 in a register and in
+ *         memory.
  *
- * The includer defines QUANT_NAME(op), ROWS_ONE and ROWS_TWO (ROWS_TWO <= ROWS_ONE <= 12), and
- *     quant_tile(type, panels, rows, tile): all of the tile's outputs, by the order of sums in matmul.h. */
+ * The includer defines QUANT_NAME(op), ROWS_ONE (at most 12), ROWS_BYTES_MAX (of activations walked for every strip) and
+ *     quant_tile(type, rows, tile): all of the tile's outputs of one panel, by the order of sums in matmul.h;
+ * with QUANT_UNPACKS also ROWS_TWO (at most ROWS_ONE, and 6), PIECE_GROUPS (a whole number of blocks) and
+ *     quant_unpack(type, tile, first, n, piece): groups [first, first + n) of two panels,
+ *     quant_piece_tile(type, rows, tile, first, n, piece): these groups' products, added to the outputs if first > 0. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_rows.h"
 #include "kernels/prefetch.h"
 #include "kernels/quant_scales.h"
 
 enum {
-    QUANT_AHEAD_BYTES = 5120, /* one row: into the first level. 3072 do at 18 GB/s a core, but not at 30 */
+    QUANT_AHEAD_BYTES = 5120, /* one row: into the first level; 3072 do at 18 GB/s, not at 30 */
     QUANT_FAR_ROWS = 2,       /* from so many rows on: into the second, further ahead */
     QUANT_FAR_BYTES = 6144,
-    QUANT_ROWS_BYTES_MAX = 256 << 10, /* of activations that are walked for every strip */
 };
 
 struct quant_tile {
@@ -65,23 +70,16 @@ QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, 
                 prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead + line);
 }
 
-QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
+QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
                              const struct quant_tile *t);
-
-/* The most rows of a tile; 0: the type takes no tiles of so many panels. */
-QUANT_INLINE uint32_t quant_rows_most(const enum weight_type type, const int panels)
-{
-    const bool is_wide = type == WEIGHT_Q4_0 || type == WEIGHT_Q4_1 || type == WEIGHT_Q8_0;
-    return panels == 1 ? ROWS_ONE : is_wide ? ROWS_TWO : 0;
-}
 
 #define QUANT_CASE(n)                                                                              \
     case n:                                                                                        \
-        if (n <= quant_rows_most(type, panels))                                                    \
-            quant_tile(type, panels, n, t);                                                        \
+        if (n <= ROWS_ONE)                                                                         \
+            quant_tile(type, n, t);                                                                \
         break;
 
-QUANT_INLINE void quant_tile_of(const enum weight_type type, const int panels, uint32_t rows,
+QUANT_INLINE void quant_tile_of(const enum weight_type type, uint32_t rows,
                                 const struct quant_tile *t)
 {
     switch (rows) {
@@ -102,24 +100,47 @@ QUANT_INLINE void quant_tile_of(const enum weight_type type, const int panels, u
     }
 }
 
-/* Rows [0, rows) of the block for one strip, in nearly equal tiles. */
-QUANT_INLINE void quant_strip(const enum weight_type type, const int panels, uint32_t rows,
-                              struct quant_tile t)
+/* To the tile of the rows n further on. */
+QUANT_INLINE void quant_tile_step(struct quant_tile *t, uint32_t n)
 {
-    const uint32_t most = quant_rows_most(type, panels);
-    uint32_t tiles = (rows + most - 1) / most;
-    t.stream = true;
-    for (uint32_t left = rows; left > 0; tiles--) {
-        uint32_t n = (left + tiles - 1) / tiles;
-        quant_tile_of(type, panels, n, &t);
-        t.q += n * t.q_stride;
-        t.d += n * t.scale_stride;
-        t.ds += n * t.scale_stride;
-        t.sum += n * t.scale_stride;
-        t.out += n * t.out_stride;
-        t.stream = false;
-        left -= n;
+    t->q += n * t->q_stride;
+    t->d += n * t->scale_stride;
+    t->ds += n * t->scale_stride;
+    t->sum += n * t->scale_stride;
+    t->out += n * t->out_stride;
+    t->stream = false;
+}
+
+/* Rows [0, rows) of the block for one panel, in nearly equal tiles. */
+QUANT_INLINE void quant_strip_one(const enum weight_type type, uint32_t rows, struct quant_tile t)
+{
+    uint32_t tiles = (rows + ROWS_ONE - 1) / ROWS_ONE;
+    for (uint32_t left = rows, n; left > 0; left -= n, tiles--) {
+        n = (left + tiles - 1) / tiles;
+        quant_tile_of(type, n, &t);
+        quant_tile_step(&t, n);
     }
+}
+
+#ifdef QUANT_UNPACKS
+#include "kernels/quant_piece_tmpl.h"
+#else
+enum { ROWS_TWO = ROWS_ONE };
+#endif
+
+/* One strip from the panel of t on, of at most panels_left; returns its panels. */
+QUANT_INLINE uint32_t quant_strip(const enum weight_type type, uint32_t rows, uint32_t panels_left,
+                                  const struct quant_tile *t)
+{
+#ifdef QUANT_UNPACKS
+    if (rows >= quant_rows_for_two(type) && panels_left >= 2) {
+        quant_strip_two(type, rows, t);
+        return 2;
+    }
+#endif
+    (void)panels_left;
+    quant_strip_one(type, rows, *t);
+    return 1;
 }
 
 QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_matrix *m,
@@ -130,9 +151,8 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
     size_t scales = m->n_columns / ACT_BLOCK;
     size_t row_bytes =
         m->n_columns + scales * (sizeof *x->scale + sizeof *x->scaled_sum + sizeof *x->sum);
-    uint32_t fit = (uint32_t)(QUANT_ROWS_BYTES_MAX / row_bytes);
-    const uint32_t one = quant_rows_most(type, 1);
-    uint32_t block = fit < one ? one : fit - fit % ROWS_TWO;
+    uint32_t fit = (uint32_t)(ROWS_BYTES_MAX / row_bytes);
+    uint32_t block = fit < ROWS_ONE ? ROWS_ONE : fit - fit % ROWS_TWO;
     for (uint32_t r = row_first, rows; r < row_end; r += rows) {
         rows = row_end - r < block ? row_end - r : block;
         for (uint32_t p = panel_first, panels; p < panel_end; p += panels) {
@@ -149,12 +169,9 @@ QUANT_INLINE void quant_matmul(const enum weight_type type, const struct packed_
                 .scale_stride = scales,
                 .out = out + r * out_stride + (size_t)p * PANEL_ROWS,
                 .out_stride = out_stride,
+                .stream = true,
             };
-            panels = quant_rows_most(type, 2) == 0 || rows <= one || panel_end - p < 2 ? 1 : 2;
-            if (panels == 2)
-                quant_strip(type, 2, rows, t);
-            else
-                quant_strip(type, 1, rows, t);
+            panels = quant_strip(type, rows, panel_end - p, &t);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 #define QUANT_NAME(op) op##__neon
 
-enum { ROWS_ONE = 4, ROWS_TWO = 4 };
+enum { ROWS_ONE = 4, ROWS_BYTES_MAX = 256 << 10 };
 
 #include "kernels/arm/quant_groups.h"
 

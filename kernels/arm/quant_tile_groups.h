@@ -146,46 +146,39 @@ QUANT_INLINE void store_outputs(float *out, const float32x4_t v[GROUPS], uint32_
     memcpy(out, all, (outputs < PANEL_ROWS ? outputs : PANEL_ROWS) * sizeof *out);
 }
 
-/* Always panel by panel: the registers hold one group's weights and the sums of ROWS_ONE rows. */
-QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
+QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
                              const struct quant_tile *t)
 {
     const uint32_t groups = quant_groups(type);
     struct quant_scales scales;
-#pragma GCC unroll 2
-    for (int p = 0; p < panels; p++) {
-        float32x4_t acc[ROWS_ONE][GROUPS];
+    float32x4_t acc[ROWS_ONE][GROUPS];
 #pragma GCC unroll 4
-        for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-            for (int g = 0; g < GROUPS; g++)
-                acc[r][g] = vdupq_n_f32(0);
-        const char *panel = t->w + (size_t)p * t->panel_bytes;
-        for (uint32_t i = 0; i < t->n_blocks * groups; i++) {
-            const uint32_t g = i % groups;
-            const char *block = panel + i / groups * quant_block_bytes(type);
-            const char *group = block + quant_head_bytes(type) + g * quant_group_bytes(type);
-            if (t->stream)
-                quant_prefetch(type, 1, rows, t,
-                               (size_t)(block - t->w) + g * quant_share_bytes(type));
-            if (groups > 1 && g == 0)
-                load_scales(type, block, &scales);
+        for (int g = 0; g < GROUPS; g++)
+            acc[r][g] = vdupq_n_f32(0);
+    for (uint32_t i = 0; i < t->n_blocks * groups; i++) {
+        const uint32_t g = i % groups;
+        const char *block = t->w + i / groups * quant_block_bytes(type);
+        const char *group = block + quant_head_bytes(type) + g * quant_group_bytes(type);
+        if (t->stream)
+            quant_prefetch(type, 1, rows, t, (size_t)(block - t->w) + g * quant_share_bytes(type));
+        if (groups > 1 && g == 0)
+            load_scales(type, block, &scales);
 #pragma GCC unroll 4
-            for (int n = 0; n < GROUPS; n++) {
-                int8x16_t w[8];
-                float32x4_t d[2], m[2];
-                load_rows(type, group + n * GROUP_ROWS * 4, w);
-                group_scales(type, block, &scales, g, n * GROUP_ROWS, d, m);
+        for (int n = 0; n < GROUPS; n++) {
+            int8x16_t w[8];
+            float32x4_t d[2], m[2];
+            load_rows(type, group + n * GROUP_ROWS * 4, w);
+            group_scales(type, block, &scales, g, n * GROUP_ROWS, d, m);
 #pragma GCC unroll 4
-                for (int r = 0; r < rows; r++)
-                    acc[r][n] = row_group(type, t, r, i, w, d, m, acc[r][n]);
-            }
+            for (int r = 0; r < rows; r++)
+                acc[r][n] = row_group(type, t, r, i, w, d, m, acc[r][n]);
         }
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++)
-            store_outputs(t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS, acc[r],
-                          t->outputs - (uint32_t)p * PANEL_ROWS);
     }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+        store_outputs(t->out + (size_t)r * t->out_stride, acc[r], t->outputs);
 }
 
 #endif

@@ -12,7 +12,7 @@
 
 #define QUANT_NAME(op) op##__avx2
 
-enum { ROWS_ONE = 4, ROWS_TWO = 4 };
+enum { ROWS_ONE = 4, ROWS_BYTES_MAX = 256 << 10 };
 
 #include "kernels/matmul_quant_tmpl.h"
 
@@ -203,42 +203,35 @@ QUANT_INLINE void store_outputs(float *out, const __m256 v[SIDES], uint32_t outp
     memcpy(out, all, outputs * sizeof *out);
 }
 
-/* Always panel by panel: sixteen registers hold one side's weights and the sums, no more. */
-QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
+QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
                              const struct quant_tile *t)
 {
     const uint32_t groups = quant_groups(type);
     struct quant_scales scales;
-#pragma GCC unroll 2
-    for (int p = 0; p < panels; p++) {
-        __m256 acc[ROWS_ONE][SIDES];
+    __m256 acc[ROWS_ONE][SIDES];
 #pragma GCC unroll 12
-        for (int r = 0; r < rows; r++)
-            acc[r][0] = acc[r][1] = _mm256_setzero_ps();
-        const char *panel = t->w + (size_t)p * t->panel_bytes;
-        for (uint32_t i = 0; i < t->n_blocks * groups; i++) {
-            const uint32_t g = i % groups;
-            const char *block = panel + i / groups * quant_block_bytes(type);
-            const char *group = block + quant_head_bytes(type) + g * quant_group_bytes(type);
-            if (t->stream)
-                quant_prefetch(type, 1, rows, t,
-                               (size_t)(block - t->w) + g * quant_share_bytes(type));
-            if (groups > 1 && g == 0)
-                load_scales(type, block, &scales);
+    for (int r = 0; r < rows; r++)
+        acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+    for (uint32_t i = 0; i < t->n_blocks * groups; i++) {
+        const uint32_t g = i % groups;
+        const char *block = t->w + i / groups * quant_block_bytes(type);
+        const char *group = block + quant_head_bytes(type) + g * quant_group_bytes(type);
+        if (t->stream)
+            quant_prefetch(type, 1, rows, t, (size_t)(block - t->w) + g * quant_share_bytes(type));
+        if (groups > 1 && g == 0)
+            load_scales(type, block, &scales);
 #pragma GCC unroll 2
-            for (int side = 0; side < SIDES; side++) {
-                __m256i w[8];
-                __m256 d[2], m[2];
-                load_side(type, group + side * SIDE_BYTES, w);
-                group_scales(type, block, &scales, g, side, d, m);
+        for (int side = 0; side < SIDES; side++) {
+            __m256i w[8];
+            __m256 d[2], m[2];
+            load_side(type, group + side * SIDE_BYTES, w);
+            group_scales(type, block, &scales, g, side, d, m);
 #pragma GCC unroll 12
-                for (int r = 0; r < rows; r++)
-                    acc[r][side] = row_group(type, t, r, i, w, d, m, acc[r][side]);
-            }
+            for (int r = 0; r < rows; r++)
+                acc[r][side] = row_group(type, t, r, i, w, d, m, acc[r][side]);
         }
-#pragma GCC unroll 12
-        for (int r = 0; r < rows; r++)
-            store_outputs(t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS, acc[r],
-                          t->outputs - (uint32_t)p * PANEL_ROWS);
     }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+        store_outputs(t->out + (size_t)r * t->out_stride, acc[r], t->outputs);
 }

@@ -10,8 +10,11 @@
 
 #define QUANT_NAME(op) op##__avx512
 
-/* Registers: 8 of weights, ROWS_ONE sums, 5 others; or 16 of weights, 2 * ROWS_TWO sums, 4 others. */
-enum { ROWS_ONE = 12, ROWS_TWO = 6 };
+#define QUANT_UNPACKS
+
+/* Registers: 8 of weights, ROWS_ONE sums, 5 others; or 16 of weights, 2 * ROWS_TWO sums, 4 others. Unpacked, 64 groups
+ * of two panels are 64 to 96 KiB: with the rows they stay in the second-level cache. */
+enum { ROWS_ONE = 12, ROWS_TWO = 6, PIECE_GROUPS = 64, ROWS_BYTES_MAX = 512 << 10 };
 
 #include "kernels/matmul_quant_tmpl.h"
 
@@ -147,10 +150,20 @@ QUANT_INLINE __m512i starting_sum(const enum weight_type type, const int32_t *su
         _mm512_slli_epi32(_mm512_set1_epi32(*sum), (unsigned)__builtin_ctz((unsigned)offset)));
 }
 
+/* The outputs of a panel that exist. */
+QUANT_INLINE __mmask16 outputs_mask(uint32_t outputs)
+{
+    return (__mmask16)(outputs >= PANEL_ROWS ? 0xffffu : (1u << outputs) - 1);
+}
+
+QUANT_INLINE __m512 load_outputs(const float *out, uint32_t outputs)
+{
+    return _mm512_maskz_loadu_ps(outputs_mask(outputs), out);
+}
+
 QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
 {
-    __mmask16 mask = (__mmask16)(outputs >= PANEL_ROWS ? 0xffffu : (1u << outputs) - 1);
-    _mm512_mask_storeu_ps(out, mask, v);
+    _mm512_mask_storeu_ps(out, outputs_mask(outputs), v);
 }
 
 /* Half h of one activation row's group for every panel of the tile: its integer sums as floats. */
@@ -209,38 +222,132 @@ QUANT_INLINE void row_group(const enum weight_type type, const int panels,
     }
 }
 
-QUANT_INLINE void quant_tile(const enum weight_type type, const int panels, const int rows,
-                             const struct quant_tile *t)
+/* The values of group i of panel p. */
+QUANT_INLINE const char *group_values(const enum weight_type type, const struct quant_tile *t,
+                                      int p, uint32_t i)
 {
     const uint32_t groups = quant_groups(type);
-    struct quant_scales scales[2];
+    return t->w + (size_t)p * t->panel_bytes + i / groups * quant_block_bytes(type) +
+           quant_head_bytes(type) + i % groups * quant_group_bytes(type);
+}
+
+/* The scales of group i of panel p; those of a K type's block are kept from its first group on. */
+QUANT_INLINE void load_group_scales(const enum weight_type type, const struct quant_tile *t, int p,
+                                    uint32_t i, struct quant_scales *scales, __m512 d[2],
+                                    __m512 m[2])
+{
+    const uint32_t groups = quant_groups(type), g = i % groups;
+    const char *block = t->w + (size_t)p * t->panel_bytes + i / groups * quant_block_bytes(type);
+    if (groups > 1 && g == 0)
+        load_scales(type, block, scales);
+    group_scales(type, block, scales, g, d, m);
+}
+
+/* Where group i's share of its panel's bytes starts. */
+QUANT_INLINE size_t share_at(const enum weight_type type, uint32_t i)
+{
+    const uint32_t groups = quant_groups(type);
+    return i / groups * quant_block_bytes(type) + i % groups * quant_share_bytes(type);
+}
+
+QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
+                             const struct quant_tile *t)
+{
+    struct quant_scales scales;
     __m512 acc[ROWS_ONE][2];
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
-        acc[r][0] = acc[r][1] = _mm512_setzero_ps();
-    for (uint32_t i = 0; i < t->n_blocks * groups; i++) {
-        const uint32_t g = i % groups;
-        const size_t at = i / groups * quant_block_bytes(type);
+        acc[r][0] = _mm512_setzero_ps();
+    for (uint32_t i = 0; i < t->n_blocks * quant_groups(type); i++) {
         if (t->stream)
-            quant_prefetch(type, panels, rows, t, at + g * quant_share_bytes(type));
+            quant_prefetch(type, 1, rows, t, share_at(type, i));
         __m512i w[2][8];
         __m512 d[2][2], m[2][2];
-#pragma GCC unroll 2
-        for (int p = 0; p < panels; p++) {
-            const char *block = t->w + (size_t)p * t->panel_bytes + at;
-            if (groups > 1 && g == 0)
-                load_scales(type, block, &scales[p]);
-            load_quads(type, block + quant_head_bytes(type) + g * quant_group_bytes(type), w[p]);
-            group_scales(type, block, &scales[p], g, d[p], m[p]);
-        }
+        load_quads(type, group_values(type, t, 0, i), w[0]);
+        load_group_scales(type, t, 0, i, &scales, d[0], m[0]);
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++)
-            row_group(type, panels, t, r, i, w, d, m, acc[r]);
+            row_group(type, 1, t, r, i, w, d, m, acc[r]);
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+        store_outputs(t->out + (size_t)r * t->out_stride, acc[r][0], t->outputs);
+}
+
+QUANT_INLINE void quant_unpack(const enum weight_type type, const struct quant_tile *t,
+                               uint32_t first, uint32_t n, struct quant_group *ret)
+{
+    const uint32_t scales_of_group = quant_is_fine(type) ? 2 : 1;
+    struct quant_scales scales[2];
+    for (uint32_t k = 0; k < n; k++) {
+        quant_prefetch(type, 2, ROWS_ONE, t, share_at(type, first + k));
+#pragma GCC unroll 2
+        for (int p = 0; p < 2; p++) {
+            __m512i w[8];
+            __m512 d[2], m[2];
+            if (!quant_is_light(type)) {
+                load_quads(type, group_values(type, t, p, first + k), w);
+#pragma GCC unroll 8
+                for (int j = 0; j < 8; j++)
+                    _mm512_store_si512(ret[k].quads[p] + QUANT_PLANE_BYTES * j, w[j]);
+            }
+            load_group_scales(type, t, p, first + k, &scales[p], d, m);
+#pragma GCC unroll 2
+            for (uint32_t h = 0; h < scales_of_group; h++) {
+                _mm512_store_ps(ret[k].d[p][h], d[h]);
+                if (quant_has_least(type))
+                    _mm512_store_ps(ret[k].m[p][h], m[h]);
+            }
+        }
+    }
+}
+
+/* Group i in both panels; group: what quant_unpack made of it. */
+QUANT_INLINE void load_unpacked(const enum weight_type type, const struct quant_tile *t, uint32_t i,
+                                const struct quant_group *group, __m512i w[2][8], __m512 d[2][2],
+                                __m512 m[2][2])
+{
+    const int scales_of_group = quant_is_fine(type) ? 2 : 1;
+#pragma GCC unroll 2
+    for (int p = 0; p < 2; p++) {
+        if (quant_is_light(type))
+            load_quads(type, group_values(type, t, p, i), w[p]);
+#pragma GCC unroll 8
+        for (int j = 0; j < 8 && !quant_is_light(type); j++)
+            w[p][j] = _mm512_load_si512(group->quads[p] + QUANT_PLANE_BYTES * j);
+#pragma GCC unroll 2
+        for (int h = 0; h < scales_of_group; h++) {
+            d[p][h] = _mm512_load_ps(group->d[p][h]);
+            m[p][h] = quant_has_least(type) ? _mm512_load_ps(group->m[p][h]) : d[p][h];
+        }
+    }
+}
+
+QUANT_INLINE void quant_piece_tile(const enum weight_type type, const int rows,
+                                   const struct quant_tile *t, uint32_t first, uint32_t n,
+                                   const struct quant_group *piece)
+{
+    const uint32_t outputs[2] = {t->outputs, t->outputs - PANEL_ROWS};
+    __m512 acc[ROWS_TWO][2];
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int p = 0; p < 2; p++) {
+            const float *out = t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS;
+            acc[r][p] = first == 0 ? _mm512_setzero_ps() : load_outputs(out, outputs[p]);
+        }
+    for (uint32_t k = 0; k < n; k++) {
+        __m512i w[2][8];
+        __m512 d[2][2], m[2][2];
+        load_unpacked(type, t, first + k, &piece[k], w, d, m);
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+            row_group(type, 2, t, r, first + k, w, d, m, acc[r]);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int p = 0; p < panels; p++)
+        for (int p = 0; p < 2; p++)
             store_outputs(t->out + (size_t)r * t->out_stride + (size_t)p * PANEL_ROWS, acc[r][p],
-                          t->outputs - (uint32_t)p * PANEL_ROWS);
+                          outputs[p]);
 }

@@ -265,6 +265,18 @@ START_TEST(every_output_tail_gives_the_bits_of_scalar)
 }
 END_TEST
 
+/* Rows of more columns than an instruction set may unpack at once, and more of them than a tile takes. */
+START_TEST(sums_that_wait_in_outputs_give_the_bits_of_scalar)
+{
+    enum weight_type type;
+    matmul_fn *matmul = product_of_row((size_t)_i, &type);
+    uint64_t seed = test_seed();
+    for (uint32_t blocks = 9; matmul != NULL && blocks <= 17; blocks += 4)
+        compare(type, matmul, 4 * PANEL_ROWS - blocks, 256 * blocks, 16 + 2 * blocks, &seed,
+                EDGES_SOME);
+}
+END_TEST
+
 START_TEST(float_columns_may_be_any_number)
 {
     enum weight_type type;
@@ -436,6 +448,7 @@ int main(void)
     tcase_add_loop_test(c, scalar_is_the_product, 0, WEIGHT_TYPE_COUNT);
     tcase_add_loop_test(c, quantisers_agree_and_round_to_nearest, 0, rows);
     tcase_add_loop_test(c, every_output_tail_gives_the_bits_of_scalar, 0, rows);
+    tcase_add_loop_test(c, sums_that_wait_in_outputs_give_the_bits_of_scalar, 0, rows);
     tcase_add_loop_test(c, float_columns_may_be_any_number, 0, rows);
     tcase_add_loop_test(c, every_row_count_gives_the_bits_of_scalar, 0, rows);
     tcase_add_loop_test(c, nan_inf_and_denormals_give_the_bits_of_scalar, 0, rows);
