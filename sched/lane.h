@@ -15,8 +15,8 @@
  *             had outputs, with LANE_CLOSED if not. Within one step.
  *   FENCED    reached: a look-up in its cache answers FENCED, for ever. Wanting it wants ABORTING
  *             first.
- *   FREED     reached: the page pool went back to the system. Model and weights stay until
- *             engine_remove.
+ *   FREED     reached: the page pool went back to the system. Model, weights and what a step of them
+ *             works in stay until engine_remove.
  *
  * Whoever drains wants CLOSED, waits until lane_in_flight is 0 (or no longer than it may), and then
  * wants FENCED. Each state reached is told by the engine's on_lane_change. */

@@ -29,7 +29,7 @@ struct lane {
 
     /* engine */
     struct lane_parts parts;
-    struct shared_pass *pass; /* it has a seat there from lane_load to the reclaimer */
+    struct shared_pass *pass; /* it has a seat there from lane_load to lane_free */
     struct pool_warmer *warmer;
     struct lane_collector *collector;
     uint64_t workspace_bytes; /* of its plans, since it joined */
@@ -71,7 +71,7 @@ void lane_publish(struct lane *lane, bool is_busy);
 
 /* ---- lane_reclaim.c ---- */
 
-/* Gives the pool back, and its seat. Not the engine thread; nothing is in flight. */
+/* Gives the pool back. Not the engine thread; nothing is in flight. */
 void lane_reclaim(struct lane *lane);
 
 #endif

@@ -4,6 +4,8 @@
  *         end first. Neither may stand between two tokens of another generation.
  * HOW     The engine thread lets go of the lane between steps; from then on it is the reclaimer's, who
  *         publishes its last counters too.
+ *         Its seat stays with the weights: a pass takes as long to make as its buffers are large, and who comes back in its
+ *         stead finds one.
  * THREAD  the engine's reclaimer, or whoever frees a lane that nobody runs
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -24,7 +26,6 @@ void lane_reclaim(struct lane *lane)
     lane_parts_release_pool(&lane->parts);
     pthread_mutex_unlock(&lane->pool_lock);
     stats_board_publish(&lane->board, &stats);
-    engine_give_seat_back(lane->engine, &lane->pass);
 }
 
 void lane_free(struct lane **lane)
@@ -35,6 +36,7 @@ void lane_free(struct lane **lane)
         return;
     lane_leave(l);
     lane_reclaim(l);
+    engine_give_seat_back(l->engine, &l->pass);
     lane_collector_free(&l->collector);
     lane_parts_release(&l->parts);
     pthread_mutex_destroy(&l->pool_lock);
