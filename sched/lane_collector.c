@@ -175,15 +175,16 @@ static uint64_t ledger_bytes(const struct lane_collector *c, uint32_t group)
 
 static void take_snapshot(struct lane_collector *c)
 {
-    uint64_t now = clock_now_ns(), expected = 0, resident = 0;
+    uint64_t now = clock_now_ns();
+    uint32_t n = cache_groups(c->parts.cache);
+    struct allocation_term terms[CACHE_GROUPS_MAX];
     if (now < c->snapshot_due_ns)
         return;
     uint64_t start = thread_ns();
-    for (uint32_t g = 0; g < cache_groups(c->parts.cache); g++) {
-        expected += ledger_bytes(c, g);
-        resident += cache_group_books(c->parts.cache, g).resident_bytes;
-    }
-    lane_evidence_add_snapshot(&c->evidence, expected, resident,
+    for (uint32_t g = 0; g < n; g++)
+        terms[g] = (struct allocation_term){ledger_bytes(c, g),
+                                            cache_group_books(c->parts.cache, g).resident_bytes};
+    lane_evidence_add_snapshot(&c->evidence, terms, n,
                                cache_unreachable_blocks(c->parts.cache, c->scratch));
     uint64_t rest = (thread_ns() - start) * SNAPSHOT_SHARE;
     c->snapshot_due_ns = now + (rest > SNAPSHOT_NS ? rest : SNAPSHOT_NS);

@@ -65,6 +65,7 @@ void lane_evidence_to_gate(const struct lane_evidence *candidate,
     evidence->n_numerical_samples = candidate->n_samples;
     evidence->numerical_worst_ppb = candidate->numerical_worst_ppb;
     evidence->has_allocation = candidate->n_snapshots > 0;
+    evidence->allocation_term = candidate->allocation_term;
     evidence->expected_bytes = candidate->expected_bytes;
     evidence->resident_bytes = candidate->resident_bytes;
     evidence->n_unreachable_pages = candidate->n_unreachable_pages;
@@ -74,15 +75,19 @@ void lane_evidence_to_gate(const struct lane_evidence *candidate,
     set_traffic(candidate, baseline != NULL ? baseline : &none, evidence);
 }
 
-void lane_evidence_add_snapshot(struct lane_evidence *evidence, uint64_t expected_bytes,
-                                uint64_t resident_bytes, uint64_t n_unreachable_pages)
+void lane_evidence_add_snapshot(struct lane_evidence *evidence, const struct allocation_term *terms,
+                                uint32_t n_terms, uint64_t n_unreachable_pages)
 {
     struct gate_evidence worst = {.has_allocation = evidence->n_snapshots > 0,
+                                  .allocation_term = evidence->allocation_term,
                                   .expected_bytes = evidence->expected_bytes,
                                   .resident_bytes = evidence->resident_bytes,
                                   .n_unreachable_pages = evidence->n_unreachable_pages};
-    gate_evidence_add_allocation(&worst, expected_bytes, resident_bytes, n_unreachable_pages);
+    for (uint32_t i = 0; i < n_terms; i++)
+        gate_evidence_add_allocation(&worst, i + 1, terms[i].expected_bytes,
+                                     terms[i].resident_bytes, n_unreachable_pages);
     evidence->n_snapshots++;
+    evidence->allocation_term = worst.allocation_term;
     evidence->expected_bytes = worst.expected_bytes;
     evidence->resident_bytes = worst.resident_bytes;
     evidence->n_unreachable_pages = worst.n_unreachable_pages;

@@ -16,9 +16,9 @@ struct lane_evidence {
     uint64_t n_samples, numerical_worst_ppb; /* NaN and inf: NUMERICAL_WORST_PPB */
     uint64_t audit_ns;
 
-    /* Snapshots of the books against the ledger; the worst is kept. */
+    /* Snapshots of the books against the ledger, term by term; the worst term is kept. */
     uint64_t n_snapshots;
-    uint64_t expected_bytes, resident_bytes, n_unreachable_pages;
+    uint64_t allocation_term, expected_bytes, resident_bytes, n_unreachable_pages;
 
     bool has_plan_receipt;       /* the receipt's kernel names have been told */
     uint64_t n_fallbacks;        /* steps run with a kernel that the receipt does not name */
@@ -40,9 +40,13 @@ void lane_evidence_since(const struct lane_evidence *now, const struct lane_evid
 void lane_evidence_to_gate(const struct lane_evidence *candidate,
                            const struct lane_evidence *baseline, struct gate_evidence *evidence);
 
-/* For collectors: the wider of what is kept and this snapshot; unreachable pages are kept. */
-void lane_evidence_add_snapshot(struct lane_evidence *evidence, uint64_t expected_bytes,
-                                uint64_t resident_bytes, uint64_t n_unreachable_pages);
+/* For collectors: a snapshot. Of each term (a cache group, in order) the wider of what is kept and this is kept: what is too much
+ * in one and too little in another does not cancel out. Unreachable pages are kept. */
+struct allocation_term {
+    uint64_t expected_bytes, resident_bytes;
+};
+void lane_evidence_add_snapshot(struct lane_evidence *evidence, const struct allocation_term *terms,
+                                uint32_t n_terms, uint64_t n_unreachable_pages);
 /* One sampled row: its largest difference / its largest value. */
 void lane_evidence_add_sample(struct lane_evidence *evidence, double relative_difference);
 

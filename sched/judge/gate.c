@@ -105,8 +105,12 @@ static void judge_allocator_drift(const struct bench *bench)
     bool is_within =
         (unsigned __int128)off * 1000000 <=
         (unsigned __int128)e->expected_bytes * bench->thresholds->allocator_drift_eps_ppm;
+    char term[48] = "";
+    if (e->allocation_term > 0)
+        snprintf(term, sizeof term, "cache group %" PRIu64 ": ", e->allocation_term - 1);
     judge(bench, is_within ? VERDICT_PASS : VERDICT_FAIL,
-          "expected %" PRIu64 " bytes, resident %" PRIu64, e->expected_bytes, e->resident_bytes);
+          "%sexpected %" PRIu64 " bytes, resident %" PRIu64, term, e->expected_bytes,
+          e->resident_bytes);
 }
 
 static void judge_error_rate(const struct bench *bench)

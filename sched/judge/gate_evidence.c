@@ -3,7 +3,8 @@
  * WHY     A decision is only as good as what it rested on; so that goes into the receipt whole, and
  *         comes back whole.
  * HOW     Scalars by one table for both directions, in the order of canonical JSON; a sketch as pairs of
- *         bucket and count.
+ *         bucket and count. A scalar that came later is optional, and written only if it is not 0: evidence of before
+ *         comes back, and goes out again, byte by byte.
  * ALWAYS  (1) Nothing that was read is out of the range of what could have been counted.
  *                                                                        gate_evidence_read
  */
@@ -18,19 +19,24 @@ enum { FIELD_ROOM = 96 };
 static const struct scalar {
     const char *section, *key;
     size_t offset;
-    bool is_flag;
+    bool is_flag, is_optional;
 } scalars[] = {
 #define COUNT(section, key, member)                                                                \
     {                                                                                              \
-#section, #key, offsetof(struct gate_evidence, member), false                              \
+#section, #key, offsetof(struct gate_evidence, member), false, false                       \
+    }
+#define LATER(section, key, member)                                                                \
+    {                                                                                              \
+#section, #key, offsetof(struct gate_evidence, member), false, true                        \
     }
 #define FLAG(section, key, member)                                                                 \
     {                                                                                              \
-#section, #key, offsetof(struct gate_evidence, member), true                               \
+#section, #key, offsetof(struct gate_evidence, member), true, false                        \
     }
     COUNT(allocation, expected_bytes, expected_bytes),
     FLAG(allocation, has, has_allocation),
     COUNT(allocation, resident_bytes, resident_bytes),
+    LATER(allocation, term, allocation_term),
     COUNT(allocation, unreachable_pages, n_unreachable_pages),
     COUNT(canary, errors, canary.n_errors),
     COUNT(canary, good, canary.n_good),
@@ -58,6 +64,7 @@ static const struct scalar {
     COUNT(traffic, issued_kib, issued_kib),
     COUNT(traffic, logical_kib, logical_kib),
 #undef COUNT
+#undef LATER
 #undef FLAG
 };
 
@@ -108,14 +115,16 @@ static uint64_t drift(uint64_t expected, uint64_t resident)
     return expected > resident ? expected - resident : resident - expected;
 }
 
-void gate_evidence_add_allocation(struct gate_evidence *evidence, uint64_t expected_bytes,
-                                  uint64_t resident_bytes, uint64_t n_unreachable_pages)
+void gate_evidence_add_allocation(struct gate_evidence *evidence, uint64_t term,
+                                  uint64_t expected_bytes, uint64_t resident_bytes,
+                                  uint64_t n_unreachable_pages)
 {
     long double before = (long double)drift(evidence->expected_bytes, evidence->resident_bytes) *
                          (long double)expected_bytes;
     long double now =
         (long double)drift(expected_bytes, resident_bytes) * (long double)evidence->expected_bytes;
     if (!evidence->has_allocation || now > before) {
+        evidence->allocation_term = term;
         evidence->expected_bytes = expected_bytes;
         evidence->resident_bytes = resident_bytes;
     }
@@ -200,7 +209,7 @@ void gate_evidence_write(const struct gate_evidence *evidence, const char *key,
             canonical_open_object(json, scalar->section);
         if (scalar->is_flag)
             canonical_bool(json, scalar->key, *(const bool *)at);
-        else
+        else if (!scalar->is_optional || *(const uint64_t *)at != 0)
             canonical_integer(json, scalar->key, (int64_t) * (const uint64_t *)at);
         if (i + 1 < ARRAY_LEN(scalars) && strcmp(scalars[i + 1].section, scalar->section) == 0)
             continue;
@@ -278,6 +287,8 @@ enum status gate_evidence_read(const struct document_value *value,
         const struct document_value *found = document_find(section, scalars[i].key);
         char *at = (char *)ret_evidence + scalars[i].offset;
         snprintf(field, sizeof field, "evidence.%s.%s", scalars[i].section, scalars[i].key);
+        if (scalars[i].is_optional && found == NULL)
+            continue;
         if (scalars[i].is_flag)
             TRY(document_bool(found, field, (bool *)at, ret_why));
         else

@@ -42,8 +42,9 @@ struct gate_evidence {
     bool has_quality;                                /* one whole run over the set */
 
     bool has_allocation;
-    uint64_t expected_bytes, resident_bytes,
-        n_unreachable_pages; /* the worst snapshot of the step */
+    /* The term that was furthest from the ledger in the step's worst snapshot: cache group allocation_term - 1; 0: the sum of
+     * all, as receipts of before have it. */
+    uint64_t allocation_term, expected_bytes, resident_bytes, n_unreachable_pages;
 
     bool has_plan_receipt;
     uint64_t n_fallbacks, n_materialisations;
@@ -71,9 +72,10 @@ void gate_evidence_add(struct gate_evidence *evidence, const struct gate_thresho
                        const struct request_outcome *outcome);
 /* One sampled row; a difference that is NaN or infinite is the worst there is. */
 void gate_evidence_add_sample(struct gate_evidence *evidence, double relative_difference);
-/* Keeps the snapshot that is further from the ledger; any unreachable page is kept. */
-void gate_evidence_add_allocation(struct gate_evidence *evidence, uint64_t expected_bytes,
-                                  uint64_t resident_bytes, uint64_t n_unreachable_pages);
+/* One term of a snapshot. Keeps the one that is further from the ledger; any unreachable page is kept. */
+void gate_evidence_add_allocation(struct gate_evidence *evidence, uint64_t term,
+                                  uint64_t expected_bytes, uint64_t resident_bytes,
+                                  uint64_t n_unreachable_pages);
 /* Adds a slice's sums; false if there are QUALITY_SLICES_MAX others. */
 bool gate_evidence_add_quality(struct gate_evidence *evidence,
                                const struct quality_slice *slice) MUST_USE;

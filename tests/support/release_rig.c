@@ -158,7 +158,7 @@ static void make_equal(struct gate_evidence *evidence, int n_requests)
     gate_evidence_clear(evidence);
     add_requests(evidence, ARM_CANARY, n_requests);
     add_requests(evidence, ARM_CONTROL, n_requests);
-    gate_evidence_add_allocation(evidence, 1000000, 1000000, 0);
+    gate_evidence_add_allocation(evidence, 1, 1000000, 1000000, 0);
     evidence->has_plan_receipt = evidence->has_traffic = evidence->has_quality = true;
     evidence->issued_kib = evidence->baseline_issued_kib = 1100;
     evidence->logical_kib = evidence->baseline_logical_kib = 1000;

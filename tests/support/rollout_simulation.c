@@ -64,7 +64,7 @@ struct simulation simulation_equal(const struct rollout_plan *plan)
 static void add_bounds(struct gate_evidence *evidence)
 {
     static const char *const slices[] = {"code", "facts", "prose"};
-    gate_evidence_add_allocation(evidence, 1 << 30, 1 << 30, 0);
+    gate_evidence_add_allocation(evidence, 1, 1 << 30, 1 << 30, 0);
     evidence->has_plan_receipt = true;
     evidence->has_traffic = true;
     evidence->issued_kib = evidence->baseline_issued_kib = 1100;

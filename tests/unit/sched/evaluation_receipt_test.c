@@ -21,7 +21,7 @@ static void setup(void)
                                           300000 * (900 + i % 200), 40000 * (900 + i % 200)};
         gate_evidence_add(&result.evidence, &thresholds, &outcome);
     }
-    gate_evidence_add_allocation(&result.evidence, 1000, 1000, 0);
+    gate_evidence_add_allocation(&result.evidence, 1, 1000, 1000, 0);
     result.evidence.has_plan_receipt = result.evidence.has_traffic = true;
     result.evidence.has_quality = true;
     result.evidence.issued_kib = result.evidence.baseline_issued_kib = 1;

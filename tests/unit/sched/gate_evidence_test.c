@@ -39,7 +39,7 @@ static void setup(void)
         gate_evidence_add(&evidence, &thresholds, &outcome);
     }
     gate_evidence_add_sample(&evidence, 3e-6);
-    gate_evidence_add_allocation(&evidence, 4096, 4097, 2);
+    gate_evidence_add_allocation(&evidence, 1, 4096, 4097, 2);
     static const char *const names[] = {"prose", "code", "facts", "code"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct quality_slice slice = {
@@ -85,6 +85,22 @@ START_TEST(what_is_written_is_read)
 }
 END_TEST
 
+/* Before terms were told apart. */
+START_TEST(older_evidence_comes_back_as_it_was)
+{
+    struct why why = {0};
+    evidence.allocation_term = 0;
+    char *text = text_of(&evidence);
+    ck_assert_ptr_null(strstr(text, "\"term\""));
+    ck_assert_msg(read(text, &why) == OK, "%s", why.text);
+    ck_assert_mem_eq(&evidence, &again, sizeof again);
+    char *same = text_of(&again);
+    ck_assert_str_eq(text, same);
+    mem_free(text);
+    mem_free(same);
+}
+END_TEST
+
 START_TEST(wrong_evidence_is_refused)
 {
     static const struct {
@@ -119,6 +135,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, slices_are_sorted_and_summed);
     tcase_add_test(tc, what_is_written_is_read);
+    tcase_add_test(tc, older_evidence_comes_back_as_it_was);
     tcase_add_loop_test(tc, wrong_evidence_is_refused, 0, 8);
     suite_add_tcase(suite, tc);
     return suite_run(suite);

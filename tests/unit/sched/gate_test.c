@@ -37,7 +37,7 @@ static void setup(void)
     add_requests(ARM_CANARY, REQUESTS, 40000, 300000, 1000);
     add_requests(ARM_CONTROL, REQUESTS, 40000, 300000, 1000);
     add_requests(ARM_STABLE, 10 * REQUESTS, 40000, 300000, 1000);
-    gate_evidence_add_allocation(&evidence, 1000000, 1000000, 0);
+    gate_evidence_add_allocation(&evidence, 1, 1000000, 1000000, 0);
     evidence.has_plan_receipt = evidence.has_traffic = evidence.has_quality = true;
     evidence.issued_kib = evidence.baseline_issued_kib = 1100;
     evidence.logical_kib = evidence.baseline_logical_kib = 1000;
@@ -99,19 +99,19 @@ END_TEST
 
 START_TEST(allocator_drift)
 {
-    gate_evidence_add_allocation(&evidence, 1000000, 1010000, 0);
+    gate_evidence_add_allocation(&evidence, 1, 1000000, 1010000, 0);
     only(GATE_COUNT, VERDICT_PASS);
-    gate_evidence_add_allocation(&evidence, 1000000, 989999, 0);
+    gate_evidence_add_allocation(&evidence, 1, 1000000, 989999, 0);
     only(GATE_ALLOCATOR_DRIFT, VERDICT_FAIL);
-    gate_evidence_add_allocation(&evidence, 1000000, 1000000, 0); /* a better one undoes nothing */
+    gate_evidence_add_allocation(&evidence, 1, 1000000, 1000000, 0); /* a better one undoes nothing */
     only(GATE_ALLOCATOR_DRIFT, VERDICT_FAIL);
 }
 END_TEST
 
 START_TEST(one_unreachable_page_is_one_too_many)
 {
-    gate_evidence_add_allocation(&evidence, 1000000, 1000000, 1);
-    gate_evidence_add_allocation(&evidence, 1000000, 1000000, 0);
+    gate_evidence_add_allocation(&evidence, 1, 1000000, 1000000, 1);
+    gate_evidence_add_allocation(&evidence, 1, 1000000, 1000000, 0);
     only(GATE_ALLOCATOR_DRIFT, VERDICT_FAIL);
 }
 END_TEST

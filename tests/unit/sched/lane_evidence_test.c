@@ -16,6 +16,13 @@ static enum gate_verdict verdict(enum gate gate, const struct gate_evidence *evi
     return judgement.verdict;
 }
 
+static void add_snapshot(struct lane_evidence *e, uint64_t expected, uint64_t resident,
+                         uint64_t n_unreachable)
+{
+    const struct allocation_term term = {expected, resident};
+    lane_evidence_add_snapshot(e, &term, 1, n_unreachable);
+}
+
 /* What a sound lane has after a while. */
 static struct lane_evidence sound(void)
 {
@@ -26,7 +33,7 @@ static struct lane_evidence sound(void)
                               .logical_bytes = 5000000};
     for (int i = 0; i < 20; i++)
         lane_evidence_add_sample(&e, 0.0);
-    lane_evidence_add_snapshot(&e, 1 << 22, 1 << 22, 0);
+    add_snapshot(&e, 1 << 22, 1 << 22, 0);
     return e;
 }
 
@@ -87,6 +94,27 @@ START_TEST(a_silent_lane_passes_none)
 END_TEST
 
 /* One way to go wrong, and the one gate that sees it. */
+/* 100 bytes too many in one group, as many too few in the other. */
+START_TEST(a_drift_that_cancels_out_in_the_total_is_found)
+{
+    static const struct allocation_term sound_terms[] = {{4000, 4000}, {1000, 1000}},
+                                        terms[] = {{4000, 4100}, {1000, 900}};
+    struct lane_evidence lane = sound();
+    struct gate_evidence evidence;
+    struct gate_judgement judgement;
+    gate_evidence_clear(&evidence);
+    lane_evidence_add_snapshot(&lane, sound_terms, 2, 0);
+    lane_evidence_to_gate(&lane, &lane, &evidence);
+    gate_judge(GATE_ALLOCATOR_DRIFT, &evidence, &thresholds, 3, &judgement);
+    ck_assert_int_eq(judgement.verdict, VERDICT_PASS);
+    lane_evidence_add_snapshot(&lane, terms, 2, 0);
+    lane_evidence_to_gate(&lane, &lane, &evidence);
+    gate_judge(GATE_ALLOCATOR_DRIFT, &evidence, &thresholds, 3, &judgement);
+    ck_assert_int_eq(judgement.verdict, VERDICT_FAIL);
+    ck_assert_str_eq(judgement.text, "cache group 1: expected 1000 bytes, resident 900");
+}
+END_TEST
+
 static enum gate spoil(int i, struct lane_evidence *lane)
 {
     switch (i) {
@@ -97,10 +125,10 @@ static enum gate spoil(int i, struct lane_evidence *lane)
         lane_evidence_add_sample(lane, (double)NAN);
         return GATE_NUMERICAL;
     case 2:
-        lane_evidence_add_snapshot(lane, 1 << 22, 1 << 22, 1);
+        add_snapshot(lane, 1 << 22, 1 << 22, 1);
         return GATE_ALLOCATOR_DRIFT;
     case 3:
-        lane_evidence_add_snapshot(lane, 1 << 22, (1 << 22) * 2, 0);
+        add_snapshot(lane, 1 << 22, (1 << 22) * 2, 0);
         return GATE_ALLOCATOR_DRIFT;
     case 4:
         lane->n_fallbacks++;
@@ -151,6 +179,7 @@ int main(void)
     TCase *tc = tcase_create("evidence");
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_test(tc, counters_are_subtracted_and_worst_cases_are_not);
+    tcase_add_test(tc, a_drift_that_cancels_out_in_the_total_is_found);
     tcase_add_test(tc, a_sound_lane_passes_its_four_gates);
     tcase_add_test(tc, a_silent_lane_passes_none);
     tcase_add_loop_test(tc, each_fault_fails_its_own_gate_alone, 0, 7);

@@ -26,7 +26,7 @@ static void fill(int n)
     gate_evidence_clear(&evidence);
     add_requests(ARM_CANARY, n, 40000);
     add_requests(ARM_CONTROL, n, 40000);
-    gate_evidence_add_allocation(&evidence, 1000, 1000, 0);
+    gate_evidence_add_allocation(&evidence, 1, 1000, 1000, 0);
     evidence.has_plan_receipt = evidence.has_traffic = evidence.has_quality = true;
     evidence.issued_kib = evidence.baseline_issued_kib = 1;
     evidence.logical_kib = evidence.baseline_logical_kib = 1;
