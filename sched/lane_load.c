@@ -7,7 +7,7 @@
  *         it is not known; without any the hash is taken beside the packing, on all cores. In a kept
  *         lane's stead nothing but the pool is made; where somebody waits to be served by it that is
  *         done at once, and its memory comes later.
- * THREAD  the caller waits; the loader works
+ * THREAD  the caller waits; the loader works (what is urgent the caller itself)
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
@@ -204,7 +204,9 @@ enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
     pthread_mutex_init(&lane->pool_lock, NULL);
     struct loading l = {.gguf = gguf, .terms = terms, .lane = lane, .ret_why = ret_why};
     pthread_t loader;
-    if (pthread_create(&loader, NULL, load, &l) == 0)
+    if (is_urgent(&l))
+        (void)load(&l);
+    else if (pthread_create(&loader, NULL, load, &l) == 0)
         pthread_join(loader, NULL);
     else
         l.status =
