@@ -202,7 +202,7 @@ int rollout_command(size_t n_words, char *const *words)
                                          deeds[i].most > 0 ? "one id behind its word" : "nothing behind its word")
                        : deeds[i].run(&line, &deeds[i]);
     if (code < 0)
-        code = command_unknown("rollout", word, "one of the words below");
+        code = command_unknown("rollout", word, "a word of its usage");
     admin_line_release(&line);
     return code;
 }

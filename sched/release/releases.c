@@ -316,13 +316,14 @@ static enum status forget_answers(struct releases *r, struct registry *registry,
 }
 
 /* After a promotion, say, a command line still names the former model. */
-static enum status say_other_model(const struct releases *r, struct why *ret_why)
+static void say_other_model(const struct releases *r, struct why *ret_why)
 {
     const struct why found = *ret_why;
-    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "model",
-                   "model %.110s is not what release.state calls stable: %.120s; start without a model argument to serve "
-                   "what is stable, and publish this file to release it",
-                   r->model, found.text);
+    if (strcmp(found.field, "checkpoint") == 0 || strcmp(found.field, "identity") == 0)
+        why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "model",
+                "model %.110s is not what release.state calls stable: %.120s; start without a model argument to serve "
+                "what is stable, and publish this file to release it",
+                r->model, found.text);
 }
 
 enum status releases_start(struct releases *r, const struct releases_terms *terms,
@@ -339,7 +340,7 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
         TRY(releases_found(r, ret_why));
     enum status s = releases_reconcile(r, true, ret_why);
     if (s == STATUS_RECEIPTS_DISAGREE && r->model[0] != '\0')
-        return say_other_model(r, ret_why);
+        say_other_model(r, ret_why);
     TRY(s);
     TRY(read_tokenizer(r, ret_why));
     struct why unheard;

@@ -245,7 +245,7 @@ class Asking(unittest.TestCase):
         self.refused("there is no rollout", "rollout", "status")
 
     def test_6b_words_that_are_not_known_are_named(self):
-        for words, *arguments in (("not 'begin'", "rollout", "begin"), ("rollout takes one of the words below", "rollout"),
+        for words, *arguments in (("not 'begin'", "rollout", "begin"), ("rollout takes a word of its usage;", "rollout"),
                                   ("not 'more'", "rollout", "status", "0001", "more"), ("not 'more'", "rollout", "list", "more"),
                                   ("not 'maybe'", "freeze", "maybe"), ("freeze takes one word, on or off;", "freeze"),
                                   ("not 'now'", "drain", "now"), ("not 'two'", "forget", "one", "two"), ("not 'two'", "purge", "one", "two"),
