@@ -3,9 +3,9 @@
  * HOW     The K/V type is the one under which the file has the identity of the row. Receipts are made before the engine has
  *         the lane, and held against the row before anybody is sent to it. A generation whose pool was given back, but not
  *         its weights, gets a new pool and nothing else: it needs no file, since its weights were hashed when they were packed.
- *         Otherwise they are looked for in memory by the row's hash; only what is packed from a file is hashed, as a part of
- *         packing, and so every torn or altered object is found that anything but its header is taken from. The header is
- *         held to the row by the identity.
+ *         Otherwise they are looked for in memory by the row's hash. If they are not there, the file is hashed while it is packed
+ *         and held against the row, which finds a torn or altered object; if they are, only the file's header is read, and the
+ *         identity holds that to the row.
  * ALWAYS  (1) What was not loaded as its row says is let go again.                  load_view
  *         (2) A lane is never in the book without its cells.                        put_lane
  * THREAD  loader, rescue, or whoever starts

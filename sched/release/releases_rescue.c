@@ -3,7 +3,7 @@
  * WHY     From a rollback's first step on nobody is admitted to the generation that is rolled back; if the one that serves
  *         instead had to be loaded then, requests would be refused meanwhile.
  * HOW     A thread that lives for one call loads it and then carries the call out as any other. Its weights are still there,
- *         so that no file is read, whatever its size: only a pool is mapped, which takes less than a step. A load that fails does
+ *         so that no file is read, whatever its size: only a pool is mapped. A load that fails does
  *         not hold the rollback up: its second step says that it is blocked.
  * THREAD  rescue, but for what is said to be the loop's
  */
