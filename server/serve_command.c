@@ -29,6 +29,7 @@ struct parts {
     struct server_stats stats;
     struct release_stats release_stats;
     struct loop *loop;
+    struct why admin_why; /* why there is no admin API beside a registry that takes no writes; "" */
 };
 
 /* Every core that this process may use. */
@@ -134,7 +135,12 @@ static enum status open_admin(struct parts *p, struct why *ret_why)
         return OK;
     TRY(admin_new(o->admin_keys[0] != '\0' ? o->admin_keys : NULL,
                   (struct admin_side){.user = p, .ask = ask_releases}, &p->service.admin, ret_why));
-    return loop_bind_admin(p->loop, address, ret_why);
+    enum status s = loop_bind_admin(p->loop, address, ret_why);
+    if (s == OK || o->admin_listen[0] != '\0' ||
+        releases_opening_fault(p->service.releases)[0] == '\0')
+        return s;
+    p->admin_why = *ret_why; /* a socket in the folder that takes no writes: serving goes before asking */
+    return OK;
 }
 
 static enum status start_releases(struct parts *p, struct why *ret_why)
@@ -207,6 +213,10 @@ static void announce_admin(const struct parts *p)
 {
     struct sockaddr_storage address;
     const char *url = loop_admin_url(p->loop), *set = p->service.options.admin_listen;
+    if (p->admin_why.text[0] != '\0')
+        log_event(LOG_LEVEL_WARN, "admin",
+                  "there is no admin API: %s; --admin-listen can name a place that can be written",
+                  p->admin_why.text);
     if (url == NULL)
         return;
     log_event(LOG_LEVEL_INFO, "admin", "the admin API is at %s", url);
@@ -230,6 +240,11 @@ static void announce(const struct parts *p, const char *url)
         log_event(LOG_LEVEL_INFO, "registry",
                   "generations are kept in memory: a restart knows its model file alone (--state "
                   "DIR keeps them)");
+    if (releases_opening_fault(s->releases)[0] != '\0')
+        log_event(LOG_LEVEL_WARN, "registry",
+                  "%s; the stable generation is served alone, and changes of the release are answered "
+                  "503, until it does",
+                  releases_opening_fault(s->releases));
     announce_admin(p);
     if (!service_notify("READY=1"))
         log_event(LOG_LEVEL_WARN, "notify", "the service manager could not be told");

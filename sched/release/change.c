@@ -56,7 +56,7 @@ static enum status may_begin(struct registry *r, const struct change_terms *term
     if (r->is_reader)
         return why_set(ret_why, STATUS_READ_ONLY, "registry",
                        "the registry was opened for reading");
-    if (r->is_lost)
+    if (r->is_lost || r->is_shut)
         return why_set(ret_why, STATUS_READ_ONLY, "registry", "%s", r->fault.text);
     if (r->is_changing)
         return why_set(ret_why, STATUS_INTERNAL, "registry", "a change is already open");

@@ -11,7 +11,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/release/registry.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 
 #include "config/mem.h"
 #include "sched/release/registry_priv.h"
@@ -37,12 +39,19 @@ bool registry_is_durable(const struct registry *registry)
 
 const char *registry_fault(const struct registry *registry)
 {
-    return registry->is_lost || registry->is_full ? registry->fault.text : NULL;
+    bool takes_none = registry->is_lost || registry->is_full || registry->is_shut;
+    return takes_none ? registry->fault.text : NULL;
 }
 
 void registry_number_key(int64_t number, char ret_key[REGISTRY_KEY_ROOM])
 {
     snprintf(ret_key, REGISTRY_KEY_ROOM, "%012" PRId64, number);
+}
+
+bool registry_may_mend(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EROFS ||
+           error == EACCES || error == EPERM;
 }
 
 enum status registry_sql_failed(struct registry *registry, const char *doing, struct why *ret_why)
@@ -58,7 +67,7 @@ enum status registry_sql_failed(struct registry *registry, const char *doing, st
         return why_set(ret_why, STATUS_UNAVAILABLE, "registry", "the registry is busy while %s",
                        doing);
     case SQLITE_FULL:
-        registry->is_full = true;
+        registry->is_full = registry->may_mend = true;
         break;
     case SQLITE_IOERR:
     case SQLITE_CORRUPT:
@@ -68,13 +77,14 @@ enum status registry_sql_failed(struct registry *registry, const char *doing, st
         if (code == SQLITE_IOERR_NOMEM)
             return why_set(ret_why, STATUS_NO_MEMORY, "registry", "no memory while %s", doing);
         registry->is_lost = true;
+        registry->may_mend = registry_may_mend(system);
         break;
     default:
         return why_set(ret_why, STATUS_INTERNAL, "registry", "%s while %s (%d)", text, doing, code);
     }
     why_set(&registry->fault, STATUS_READ_ONLY, "registry",
-            "the registry takes no writes: %s (code %d, errno %d) while %s", text, code, system,
-            doing);
+            "the registry takes no writes: %s%s%s (code %d) while %s", text,
+            system != 0 ? ", " : "", system != 0 ? strerror(system) : "", code, doing);
     return why_set(ret_why, STATUS_READ_ONLY, "registry", "%s", registry->fault.text);
 }
 
@@ -207,20 +217,31 @@ enum status registry_put(struct registry *registry, enum registry_table table, c
     return registry_run(registry, sql, key, body, NULL, "writing a row", ret_why);
 }
 
+enum status registry_prove(struct registry *registry, struct why *ret_why)
+{
+    char body[48];
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t); /* SQLite writes nothing where a row is already as it shall be */
+    snprintf(body, sizeof body, "{\"at_us\":%" PRId64 "}",
+             (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000);
+    TRY(registry_exec(registry, "BEGIN IMMEDIATE", ret_why));
+    enum status s = registry_put(registry, REGISTRY_ANSWERS, "probe", body, ret_why);
+    if (s == OK)
+        s = registry_exec(registry, "COMMIT", ret_why);
+    if (s != OK)
+        sqlite3_exec(registry->db, "ROLLBACK", NULL, NULL, NULL);
+    return s;
+}
+
 void registry_probe(struct registry *registry)
 {
-    struct why why;
-    if (!registry->is_full || registry->is_lost)
+    struct why unheard;
+    if (registry->is_lost)
         return;
-    enum status s = registry_exec(registry, "BEGIN IMMEDIATE", &why);
-    if (s == OK)
-        s = registry_put(registry, REGISTRY_ANSWERS, "probe", "{\"at_us\":0}", &why);
-    if (s == OK)
-        s = registry_exec(registry, "COMMIT", &why);
-    if (s == OK)
+    if (registry->is_shut)
+        registry_unshut(registry);
+    else if (registry->is_full && registry_prove(registry, &unheard) == OK)
         registry->is_full = false;
-    else
-        sqlite3_exec(registry->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 enum status registry_checkpoint(struct registry *registry, struct why *ret_why)

@@ -4,7 +4,8 @@
  *
  * Rows are canonical JSON under a key (config/record.h). They are read here and written only by
  * sched/release/change.h. After a failed write or sync the registry takes no writes any more
- * (registry_fault says why) and can still be read. One thread owns it: the registry thread. */
+ * (registry_fault says why) and can still be read; one that lies where nothing can be written is opened so.
+ * One thread owns it: the registry thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_REGISTRY_H
 #define FOLDKV_SCHED_REGISTRY_H
@@ -25,7 +26,8 @@ struct registry;
 /* Opens DIR's registry, which it makes if there is none (and DIR, mode 0700), and locks it until
  * registry_close (flock on DIR/lock). dir NULL: in memory. Refused with one line and nothing
  * changed: locked by another daemon, a newer version's, another program's, corrupt, or with an audit
- * chain that does not hold. */
+ * chain that does not hold. Where there is one and it can be read but not written (a disk that is full or
+ * read-only) it is opened all the same, and registry_fault says why nothing is written. */
 enum status registry_open(const char *dir, struct registry **ret_registry,
                           struct why *ret_why) MUST_USE;
 /* For looking only, also while a daemon has it locked; every change is refused. NOT_FOUND if there
@@ -36,12 +38,12 @@ enum status registry_open_reader(const char *dir, struct registry **ret_registry
 void registry_close(struct registry **registry);
 
 bool registry_is_durable(const struct registry *registry);
-/* Why it takes no writes; NULL if it does. A full disk may be over by the next change; anything else
- * lasts until the registry is opened again. */
+/* Why it takes no writes; NULL if it does. A full disk, and one that was full or read-only when the registry was
+ * opened, may be over by the next change; anything else lasts until the registry is opened again. */
 const char *registry_fault(const struct registry *registry);
 
-/* Where the last change found the disk full: writes a row that says nothing, and so finds out whether that is over.
- * Does nothing otherwise. */
+/* Where the last change found the disk full, or opening found it unwritable: tries to write a row that says nothing, and
+ * so finds out whether that is over. Does nothing otherwise. */
 void registry_probe(struct registry *registry);
 
 /* NOT_FOUND if there is no such row. */

@@ -165,6 +165,9 @@ enum status registry_create(const char *dir, struct why *ret_why)
     char path[REGISTRY_PATH_ROOM], making[REGISTRY_PATH_ROOM + 16];
     snprintf(path, sizeof path, "%s/" REGISTRY_FILE, dir);
     snprintf(making, sizeof making, "%s.new", path);
+    if (access(dir, W_OK) != 0)
+        return why_set(ret_why, STATUS_IO, "state", "no registry can be made in %s: %s", dir,
+                       strerror(errno));
     clear_making(making); /* what a crash while making it left */
     enum status s = create_at(making, ret_why);
     if (s == OK && rename(making, path) != 0)

@@ -3,7 +3,9 @@
  * WHY     Two daemons on one registry would each think they decide; a file that is damaged or not ours
  *         must be left exactly as it is.
  * HOW     The lock first, then the header by plain reading, then SQLite with its own check of the whole
- *         file, then the audit chain. Closing leaves the log as it is when something was wrong.
+ *         file, then the audit chain, then a row that says nothing, whose commit shows whether the disk takes
+ *         writes. If it does not, the same checks over a connection that writes nothing at all, neither a log
+ *         nor SQLite's shared index of it. Closing leaves the log as it is when something was wrong.
  * THREAD  registry
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -74,45 +76,155 @@ static enum status check_whole(struct registry *r, const char *path, struct why 
     return s;
 }
 
-static enum status open_file(struct registry *r, const char *path, struct why *ret_why)
+static void close_file(struct registry *r)
 {
-    int flags = r->is_reader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-    if (sqlite3_open_v2(path, &r->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        return registry_sql_failed(r, "opening the registry", ret_why);
+    sqlite3_close(r->db);
+    r->db = NULL;
+}
+
+/* first: a statement before the file is looked at; NULL: none. */
+static enum status set_up(struct registry *r, const char *first, struct why *ret_why)
+{
     sqlite3_busy_timeout(r->db, BUSY_MS);
     sqlite3_db_config(r->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(r->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    if (first != NULL)
+        TRY(registry_exec(r, first, ret_why));
     TRY(registry_exec(r, "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY", ret_why));
-    TRY(check_whole(r, path, ret_why));
-    if (!r->is_reader)
-        TRY(registry_exec(
+    TRY(check_whole(r, r->path, ret_why));
+    return audit_check_chain(r, ret_why);
+}
+
+static enum status open_reader(struct registry *r, struct why *ret_why)
+{
+    if (sqlite3_open_v2(r->path, &r->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK)
+        return registry_sql_failed(r, "opening the registry", ret_why);
+    return set_up(r, NULL, ret_why);
+}
+
+/* What the system says before SQLite is asked, which would open a read-only file as such in silence. */
+static enum status check_access(struct registry *r, const char *path, struct why *ret_why)
+{
+    if (access(path, W_OK) == 0)
+        return OK;
+    r->may_mend = registry_may_mend(errno);
+    why_set(&r->fault, STATUS_READ_ONLY, "registry", "the registry takes no writes: %.200s: %s",
+            path, strerror(errno));
+    return why_set(ret_why, STATUS_READ_ONLY, "registry", "%s", r->fault.text);
+}
+
+/* What a connection that could write nothing has made beside the file. */
+static void clear_log(struct registry *r, const char *log)
+{
+    char index[sizeof r->path + 8];
+    struct stat about;
+    snprintf(index, sizeof index, "%s-shm", r->path);
+    close_file(r);
+    if (stat(log, &about) == 0 && about.st_size == 0 && unlink(log) == 0)
+        unlink(index);
+}
+
+/* READ_ONLY: nothing can be written there, and registry_fault's text is set. */
+static enum status open_writer(struct registry *r, struct why *ret_why)
+{
+    char log[sizeof r->path + 8];
+    snprintf(log, sizeof log, "%s-wal", r->path);
+    bool has_log = access(log, F_OK) == 0;
+    TRY(check_access(r, r->path, ret_why));
+    if (sqlite3_open_v2(r->path, &r->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK)
+        return registry_sql_failed(r, "opening the registry", ret_why);
+    enum status s = set_up(r, NULL, ret_why);
+    if (s == OK)
+        s = registry_exec(
             r, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0",
-            ret_why));
-    sqlite3_wal_hook(r->db, on_log, r);
+            ret_why);
+    if (s == OK) {
+        sqlite3_wal_hook(r->db, on_log, r);
+        s = registry_prove(r, ret_why);
+    }
+    /* A log that was not there before goes with the close; one that was is left alone when the file is refused. */
+    if (s == OK || !has_log)
+        sqlite3_db_config(r->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    if (s == STATUS_READ_ONLY && !has_log)
+        clear_log(r, log);
+    return s;
+}
+
+/* A file: URI of a path; only what means the same in both stays as it is. */
+static void print_uri(const char *path, const char *parameters, size_t room, char *ret_uri)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t n = (size_t)snprintf(ret_uri, room, "file:");
+    for (const char *p = path; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        c == '/' || c == '.' || c == '-' || c == '_';
+        if (is_plain)
+            ret_uri[n++] = (char)c;
+        else
+            n += (size_t)snprintf(ret_uri + n, room - n, "%%%c%c", hex[c >> 4], hex[c & 15]);
+    }
+    snprintf(ret_uri + n, room - n, "%s", parameters);
+}
+
+/* Without a byte written: SQLite's index of the log is kept in memory, and it takes no locks of its own. DIR's lock holds
+ * other daemons off; a reader comes here only where no daemon could have made the index. */
+static enum status open_shut(struct registry *r, struct why *ret_why)
+{
+    char log[sizeof r->path + 8], uri[3 * sizeof r->path + 32];
+    struct stat about;
+    snprintf(log, sizeof log, "%s-wal", r->path);
+    r->is_lost = r->is_full = false;
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
+    bool has_log = stat(log, &about) == 0 && about.st_size > 0;
+    print_uri(r->path, "?immutable=1", sizeof uri, uri);
+    int rc = has_log ? sqlite3_open_v2(r->path, &r->db, flags, "unix-none")
+                     : sqlite3_open_v2(uri, &r->db, flags | SQLITE_OPEN_URI, NULL);
+    if (rc != SQLITE_OK)
+        return registry_sql_failed(r, "opening the registry for reading", ret_why);
+    TRY(set_up(r, has_log ? "PRAGMA locking_mode=EXCLUSIVE" : NULL, ret_why));
+    r->is_shut = true;
     return OK;
+}
+
+void registry_unshut(struct registry *registry)
+{
+    struct registry *r = registry, before = *r;
+    struct why unheard;
+    ASSERT(r->is_shut);
+    r->db = NULL;
+    r->is_shut = false;
+    if (open_writer(r, &unheard) == OK) {
+        sqlite3_close(before.db);
+    } else {
+        close_file(r);
+        *r = before;
+    }
 }
 
 static enum status open_durable(struct registry *r, const char *dir, struct why *ret_why)
 {
-    char path[REGISTRY_PATH_ROOM + 32], log[sizeof path + 8];
-    snprintf(path, sizeof path, "%s/" REGISTRY_FILE, dir);
+    snprintf(r->path, sizeof r->path, "%s/" REGISTRY_FILE, dir);
     if (!r->is_reader)
         TRY(take_lock(r, dir, ret_why));
-    enum status s = registry_check_header(path, ret_why);
+    enum status s = registry_check_header(r->path, ret_why);
     if (s == STATUS_NOT_FOUND && !r->is_reader) {
         TRY(registry_create(dir, ret_why));
         s = OK;
     }
     TRY(s);
-    snprintf(log, sizeof log, "%s-wal", path);
-    bool has_log = access(log, F_OK) == 0;
-    s = open_file(r, path, ret_why);
-    if (s == OK)
-        s = audit_check_chain(r, ret_why);
-    /* A log that was not there before goes with the close; one that was is left alone when the file is refused. */
-    if (!r->is_reader && (s == OK || !has_log))
-        sqlite3_db_config(r->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-    return s;
+    s = r->is_reader ? open_reader(r, ret_why) : open_writer(r, ret_why);
+    if (s != STATUS_READ_ONLY)
+        return s;
+    const struct why fault = r->fault;
+    bool may_mend = r->may_mend;
+    close_file(r);
+    TRY(open_shut(r, ret_why));
+    r->fault = fault;
+    r->is_lost = !may_mend; /* as after any sync that failed */
+    return OK;
 }
 
 static enum status open_memory(struct registry *r, struct why *ret_why)

@@ -22,13 +22,18 @@ struct registry {
     bool is_reader;
     bool is_lost; /* a sync or a write failed: nothing is written until it is opened anew */
     bool is_full; /* the last change found the disk full */
+    bool is_shut; /* it could not be opened for writing and is open for reading */
+    bool may_mend;  /* the failure was a want of room or of leave to write, not an error of the disk */
     bool is_changing;
+    char path[REGISTRY_PATH_ROOM + 32]; /* of the file; "": in memory */
     struct why fault;
 };
 
 /* What the last call on db came to as a status; doing says what was tried. A failure of the disk
  * makes the registry read-only. */
 enum status registry_sql_failed(struct registry *registry, const char *doing, struct why *ret_why);
+/* Whether a file system that said this may take writes later, with all that was written before as it was. */
+bool registry_may_mend(int error);
 /* Runs statements that give no rows. */
 enum status registry_exec(struct registry *registry, const char *sql, struct why *ret_why) MUST_USE;
 /* Prepares one statement with up to three texts bound (NULL: unbound). */
@@ -42,6 +47,10 @@ enum status registry_run(struct registry *registry, const char *sql, const char 
 /* In place of whatever was there. */
 enum status registry_put(struct registry *registry, enum registry_table table, const char *key,
                          const char *body, struct why *ret_why) MUST_USE;
+/* Writes a row that says nothing, durably: finds out whether that can be done. */
+enum status registry_prove(struct registry *registry, struct why *ret_why) MUST_USE;
+/* Opens the file of one that is shut for writing, with every check of registry_open; if that fails, it is as it was. */
+void registry_unshut(struct registry *registry);
 /* Makes DIR/registry.sqlite under another name, then gives it its own. */
 enum status registry_create(const char *dir, struct why *ret_why) MUST_USE;
 /* The tables, in an empty database. */

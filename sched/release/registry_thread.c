@@ -22,7 +22,7 @@
 
 #define JOURNAL_NS 5000000u
 #define IDLE_NS 500000000u
-enum { US_A_MS = 1000 };
+enum { US_A_MS = 1000, PROBE_US = 500000 };
 
 struct registry_port {
     struct registry_thread *owner;
@@ -40,10 +40,12 @@ struct registry_thread {
     struct projection projection;
     struct doorbell bell;
     bool has_bell, has_thread;
+    bool has_store; /* the object store was opened: it is not while nothing can be written */
     pthread_t thread;
     atomic_bool is_stopping;
     atomic_bool is_writable;
     atomic_bool is_nudged;
+    int64_t probe_due_us;
     atomic_uint n_ports;
     struct registry_port ports[REGISTRY_PORTS_MAX];
 };
@@ -57,12 +59,26 @@ static int64_t now_us(clockid_t clock)
 
 /* ---- registry thread ---- */
 
+static enum status open_store(struct registry_thread *t, struct why *ret_why)
+{
+    if (t->has_store || t->options.dir == NULL || registry_fault(t->registry) != NULL)
+        return OK;
+    TRY(object_store_open(t->options.dir, ret_why));
+    t->has_store = true;
+    return OK;
+}
+
 static void publish(struct registry_thread *t)
 {
     struct projection p;
     struct why why;
     memset(&p, 0, sizeof p);
-    atomic_store(&t->is_writable, registry_fault(t->registry) == NULL);
+    bool is_writable = registry_fault(t->registry) == NULL;
+    if (atomic_exchange(&t->is_writable, is_writable) != is_writable && is_writable) {
+        atomic_store(&t->is_nudged, true); /* a journal that was left open goes on */
+        enum status unheard = open_store(t, &why); /* who needs the store hears what is wrong with it */
+        (void)unheard;
+    }
     if (projection_read(t->registry, &p, &why) != OK) {
         p = t->projection; /* what cannot be read stays as it was, without a candidate */
         p.is_candidate_admitted = p.is_writable = false;
@@ -72,6 +88,17 @@ static void publish(struct registry_thread *t)
     t->projection = p;
     if (t->options.on_projection != NULL)
         t->options.on_projection(t->options.user, &p);
+}
+
+/* A registry that takes no writes is asked now and then whether it takes them again. */
+static void probe(struct registry_thread *t)
+{
+    int64_t now = now_us(CLOCK_MONOTONIC);
+    if (atomic_load(&t->is_writable) || now < t->probe_due_us)
+        return;
+    t->probe_due_us = now + PROBE_US;
+    registry_probe(t->registry);
+    publish(t);
 }
 
 /* True if a journal waits for an effect. */
@@ -140,7 +167,7 @@ static void *run(void *user)
             continue;
         if (is_stopping)
             break;
-        registry_probe(t->registry);
+        probe(t);
         if (!is_pending && registry_checkpoint(t->registry, &why) != OK)
             publish(t);
         doorbell_wait(&t->bell, is_pending ? JOURNAL_NS : idle_ns);
@@ -154,8 +181,7 @@ static void *run(void *user)
 static enum status recover(struct registry_thread *t, uint32_t recovery_ms, struct why *ret_why)
 {
     int64_t until = now_us(CLOCK_MONOTONIC) + (int64_t)recovery_ms * US_A_MS;
-    if (t->options.dir != NULL)
-        TRY(object_store_open(t->options.dir, ret_why));
+    TRY(open_store(t, ret_why));
     publish(t);
     while (carry_on(t) && now_us(CLOCK_MONOTONIC) < until)
         doorbell_wait(&t->bell, JOURNAL_NS);

@@ -40,7 +40,7 @@ struct registry_thread_options {
 
 enum { REGISTRY_PORTS_MAX = 4 };
 
-/* Opens the registry and the object store, carries an open journal out as far as it goes (an effect that needs time
+/* Opens the registry and, unless nothing can be written, the object store, carries an open journal out as far as it goes (an effect that needs time
  * gets it, up to recovery_ms) and publishes the first projection: all before it returns, so before any listener
  * opens. Failures as registry_open. */
 enum status registry_thread_new(const struct registry_thread_options *options, uint32_t recovery_ms,

@@ -85,8 +85,11 @@ static void releases_project(void *user, const struct projection *p)
     struct releases *r = user;
     atomic_store(&r->is_candidate_admitted, p->is_candidate_admitted);
     pthread_mutex_lock(&r->lock);
+    bool was_writable = r->route.is_writable;
     r->route = *p;
     pthread_mutex_unlock(&r->lock);
+    if (p->is_writable && !was_writable && atomic_load(&r->has_loader))
+        releases_say(r, false, "registry", "the registry takes writes again");
     if (r->has_lanes && p->barred[0] != '\0')
         release_lanes_want_id(&r->lanes, p->barred, LANE_CLOSED);
     atomic_store(&r->is_held, false);
@@ -159,6 +162,10 @@ static bool on_tick(void *user, struct registry *registry)
         releases_watch(r, registry, is_moved);
         return false;
     }
+    if (registry_fault(registry) != NULL) { /* no decision could be kept; its candidate has no traffic */
+        releases_watch(r, registry, true);
+        return false;
+    }
     enum status s = rollout_driver_tick(r->driver, registry, releases_now_us(), &has_changed, &why);
     if (s != OK)
         releases_say(r, true, "rollout", "%s", why.text);
@@ -220,6 +227,16 @@ static enum status find_stable(struct releases *r, struct registry *registry, vo
     return s;
 }
 
+static enum status note_fault(struct releases *r, struct registry *registry, void *user,
+                              struct why *ret_why)
+{
+    const char *fault = registry_fault(registry);
+    (void)user, (void)ret_why;
+    if (fault != NULL)
+        why_set(&r->opening_fault, STATUS_READ_ONLY, "registry", "%s", fault);
+    return OK;
+}
+
 /* first: of an empty registry; NULL: none. */
 static enum status find_model(struct releases *r, const char *first, struct why *ret_why)
 {
@@ -271,11 +288,18 @@ enum status releases_open(const struct releases_options *options, struct release
     if (s == OK)
         s = make_ways(r, ret_why);
     if (s == OK)
+        s = releases_do(r, note_fault, NULL, ret_why);
+    if (s == OK)
         s = find_model(r, options->first_model, ret_why);
     if (s != OK)
         releases_free(&r);
     *ret_releases = r;
     return s;
+}
+
+const char *releases_opening_fault(const struct releases *releases)
+{
+    return releases->opening_fault.text;
 }
 
 const char *releases_stable_file(const struct releases *releases)
@@ -312,6 +336,8 @@ static enum status forget_answers(struct releases *r, struct registry *registry,
 {
     const int64_t day_us = 86400 * (int64_t)1000000;
     (void)r, (void)user;
+    if (registry_fault(registry) != NULL)
+        return OK; /* the next start does */
     return answer_forget(registry, releases_now_us() - day_us, ret_why);
 }
 

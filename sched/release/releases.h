@@ -59,9 +59,12 @@ struct releases_terms {
 };
 
 /* Opens the registry (registry_open's failures), and carries an open journal as far as it goes without lanes.
- * BAD_OPTION if there is neither a stable generation nor a model to found the registry with. */
+ * BAD_OPTION if there is neither a stable generation nor a model to found the registry with. With a registry that takes no
+ * writes (releases_opening_fault) neither a candidate nor a control arm is loaded, and no journal is carried on, until it takes them. */
 enum status releases_open(const struct releases_options *options, struct releases **ret_releases,
                           struct why *ret_why) MUST_USE;
+/* Why the registry took no writes when it was opened, so that stable is served alone until it does; "" if it did. */
+const char *releases_opening_fault(const struct releases *releases);
 /* The file that stable is loaded from: the options' model, or stable's object. */
 const char *releases_stable_file(const struct releases *releases);
 /* Loads stable, and whatever else the route needs; founds the registry if it is empty. RECEIPTS_DISAGREE if the options' model

@@ -196,7 +196,8 @@ struct keep {
     struct record *receipts;
 };
 
-/* A registered generation gets its receipts and is ready; one whose kernels have changed since gets its new plan. */
+/* A registered generation gets its receipts and is ready; one whose kernels have changed since gets its new plan, unless the
+ * registry takes no writes: it serves, and the next start keeps the plan. */
 static enum status keep_receipts(struct releases *r, struct registry *registry, void *user,
                                  struct why *ret_why)
 {
@@ -213,7 +214,8 @@ static enum status keep_receipts(struct releases *r, struct registry *registry, 
         const char *old = record_text(&named, kind);
         s = record_hash(&k->receipts[i], hash);
         bool is_same = old != NULL && strcmp(old, hash) == 0;
-        if (s == OK && (is_new || (i == RECEIPT_PLAN && !is_same)))
+        bool has_changed = i == RECEIPT_PLAN && !is_same && registry_fault(registry) == NULL;
+        if (s == OK && (is_new || has_changed))
             s = release_receipt(registry, k->terms, k->view->id, kind, &k->receipts[i], hash,
                                 ret_why);
     }

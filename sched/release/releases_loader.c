@@ -100,8 +100,8 @@ static enum status load_needed(struct releases *r, const struct projection *p, b
         return s;
     struct why why = {0};
     (void)need(r, p->pinned, p->pinned_namespace, NULL, &why); /* each failure was told */
-    if (strcmp(p->candidate, p->barred) == 0)
-        return OK;
+    if (!p->is_writable || strcmp(p->candidate, p->barred) == 0)
+        return OK; /* nobody is admitted to it */
     (void)need(r, p->candidate, p->candidate_namespace, NULL, &why);
     need_control(r, p);
     return OK;
@@ -230,8 +230,16 @@ static void bring_back_previous(struct releases *r)
 /* What was loaded before the daemon ended is loaded again, without hurry: candidates, and the weights of the previous one. */
 static void bring_back(struct releases *r)
 {
-    struct views *views = mem_zalloc(1, sizeof *views);
+    struct projection p;
     struct why why = {0};
+    releases_copy_route(r, &p);
+    if (r->has_brought_back || !p.is_writable)
+        return; /* what is loaded for judging waits for a registry that can keep the judgement */
+    r->has_brought_back = true;
+    atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
+    if (r->dir[0] == '\0')
+        return;
+    struct views *views = mem_zalloc(1, sizeof *views);
     if (views == NULL || releases_do(r, find_views, views, &why) != OK) {
         mem_free(views);
         return;
@@ -273,10 +281,8 @@ void *releases_loader_run(void *releases)
     struct releases *r = releases;
     struct why why = {0};
     atomic_store(&r->has_loader, true);
-    if (r->dir[0] != '\0')
-        bring_back(r);
-    atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
     while (!atomic_load(&r->is_stopping)) {
+        bring_back(r);
         bool is_due = atomic_exchange(&r->is_due, false) || r->is_waiting;
         for (struct release_work *work; (work = next_asked(r)) != NULL;)
             carry_out(r, work);

@@ -62,6 +62,7 @@ struct releases {
     char dir[RELEASES_PATH_ROOM];   /* "": in memory */
     char model[RELEASES_PATH_ROOM]; /* of the options; "": none */
     char stable_file[RELEASES_PATH_ROOM];
+    struct why opening_fault; /* why the registry took no writes when it was opened; "" */
     struct releases_host host;
     struct releases_terms terms;
     struct kernels kernels; /* picked once, for what is registered */
@@ -121,6 +122,7 @@ struct releases {
 
     /* Loader thread. */
     int64_t reconciled_epoch;
+    bool has_brought_back; /* what was loaded before the daemon ended */
     bool is_waiting; /* for a lane to become free */
     char failed_space[SHA256_HEX]; /* of a load that failed under this epoch; "" */
     char evaluation_space[SHA256_HEX]; /* of the baseline's lane of the evaluation; "" */

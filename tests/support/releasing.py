@@ -40,8 +40,11 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Releasing(Daemon):
-    def __init__(self, state, model_path, *flags, under=()):
-        self.state = state
+    def __init__(self, state, model_path, *flags, admin=None, under=()):
+        """admin: a path of the admin API's socket elsewhere than in the state folder."""
+        self.state, self.admin = state, admin or os.path.join(state, "admin.sock")
+        self.reached_by = ["--admin", "unix:" + admin] if admin else ["--state", state]
+        flags += ("--admin-listen", "unix:" + admin) if admin else ()
         super().__init__("--state", state, "--cache-bytes", "8MiB", "--release-control-bytes", "8MiB", *flags, model_path=model_path, under=under)
 
     def ask(self, method, path, body=None, match=None, key=None, **headers):
@@ -49,7 +52,7 @@ class Releasing(Daemon):
         if method != "GET":
             match = match or self.ask("GET", "/admin/v1/generations")[2]["etag"]
             headers = {"Idempotency-Key": key or uuid.uuid4().hex, "If-Match": match, "Content-Type": "application/json", **headers}
-        link = UnixConnection(os.path.join(self.state, "admin.sock"))
+        link = UnixConnection(self.admin)
         link.request(method, path, None if method == "GET" else json.dumps(body or {}), headers)
         answer = link.getresponse()
         text = answer.read().decode()
@@ -59,7 +62,7 @@ class Releasing(Daemon):
 
     def foldkv(self, *arguments, code=0, timeout_s=120):
         """stdout of a command, which must end with the code and, unless it failed, say nothing on stderr."""
-        run = subprocess.run([required("FOLDKV_TEST_BINARY"), *arguments, "--state", self.state], capture_output=True, text=True,
+        run = subprocess.run([required("FOLDKV_TEST_BINARY"), *arguments, *self.reached_by], capture_output=True, text=True,
                              timeout=seconds(timeout_s))
         assert run.returncode == code, f"{arguments}: exit {run.returncode}\n{run.stdout}\n{run.stderr}"
         assert code or not run.stderr, run.stderr

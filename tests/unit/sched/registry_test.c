@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "config/mem.h"
@@ -198,6 +200,56 @@ START_TEST(a_reader_reads_beside_the_owner_and_changes_nothing)
 }
 END_TEST
 
+/* From here on no file can be written that is as large as SQLite's index of a log, or again. Check's own are smaller. */
+static void let_write(bool may_write)
+{
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = may_write ? limit.rlim_max : 16384;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+START_TEST(where_nothing_can_be_written_it_is_read_until_it_can)
+{
+    char first[SHA256_HEX], second[SHA256_HEX];
+    struct projection p;
+    struct audit_report report;
+    struct registry *r = open_dir(), *other = NULL;
+    ck_assert_int_eq(rig_found(r, "first", first, &why), OK);
+    ck_assert_int_eq(rig_publish(r, "second", NULL, NULL, second, &why), OK);
+    ck_assert_int_eq(rig_start(r, second, true, NULL, &why), OK);
+    ck_assert_int_eq(rig_roll_back(r, NULL, &why), OK); /* decided and not carried out */
+    registry_close(&r);
+    int n = temp_dir_count(dir);
+    let_write(false);
+    r = open_dir();
+    ck_assert_ptr_nonnull(registry_fault(r));
+    ck_assert_ptr_nonnull(strstr(registry_fault(r), "the registry takes no writes"));
+    ck_assert_int_eq(projection_read(r, &p, &why), OK);
+    ck_assert_str_eq(p.stable, first);
+    ck_assert_str_eq(p.barred, second);
+    ck_assert(!p.is_writable && !p.is_candidate_admitted);
+    ck_assert_int_eq(audit_verify(r, &report, &why), OK);
+    ck_assert_int_eq(registry_open(dir, &other, &why), STATUS_UNAVAILABLE); /* locked all the same */
+    const struct change_terms terms = rig_terms(5);
+    ck_assert_int_eq(release_move_generation(r, &terms, second, GENERATION_REJECTED, NULL, &why),
+                     STATUS_READ_ONLY);
+    ck_assert_str_eq(why.text, registry_fault(r));
+    registry_probe(r);
+    ck_assert_ptr_nonnull(registry_fault(r));
+    let_write(true);
+    registry_probe(r);
+    ck_assert_ptr_null(registry_fault(r));
+    ck_assert_int_eq(rig_publish(r, "third", NULL, NULL, second, &why), OK);
+    registry_close(&r);
+    ck_assert_int_eq(temp_dir_count(dir), n);
+    sql("UPDATE audit SET body = replace(body, 'tester', 'nobody') WHERE seq = 1");
+    let_write(false);
+    refused("audit entry 1 does not follow");
+}
+END_TEST
+
 START_TEST(terms_are_kept)
 {
     char id[SHA256_HEX];
@@ -280,6 +332,7 @@ int main(void)
     tcase_add_test(tcase, a_broken_chain_is_refused);
     tcase_add_test(tcase, a_locked_registry_is_refused);
     tcase_add_test(tcase, a_reader_reads_beside_the_owner_and_changes_nothing);
+    tcase_add_test(tcase, where_nothing_can_be_written_it_is_read_until_it_can);
     tcase_add_test(tcase, terms_are_kept);
     tcase_add_test(tcase, memory_that_runs_out_changes_nothing_by_half);
     suite_add_tcase(suite, tcase);
