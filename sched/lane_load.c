@@ -92,6 +92,20 @@ static enum status check_room(const struct loading *l)
     return OK;
 }
 
+enum status lane_check_room(const struct gguf *gguf, const struct lane_terms *terms,
+                            struct engine *engine, struct why *ret_why)
+{
+    struct loading l = {.gguf = gguf,
+                        .terms = terms,
+                        .is_beside = engine_lane_count(engine) > 0,
+                        .ret_why = ret_why};
+    if (l.is_beside)
+        l.weights = engine_find_weights(engine, terms->checkpoint);
+    enum status s = check_room(&l);
+    weights_let_go(&l.weights);
+    return s;
+}
+
 /* ---- building ---- */
 
 static void name_lane(struct lane *lane, const struct lane_terms *terms)

@@ -1,5 +1,8 @@
 /* generation_command.c: `foldkv publish`, `generations`, `forget` and `rollback`: what is done to generations as a whole. */
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+
 #include "config/mem.h"
 #include "server/admin_line.h"
 #include "server/rollout_watch.h"
@@ -10,8 +13,24 @@ static int no_memory(void)
     return command_complain(&(struct why){.text = "no memory for the request, or a text that is not UTF-8"});
 }
 
+/* NULL: not given. false: no number. */
+static bool page_tokens_of(const char *text, json_t **ret_number)
+{
+    char *end = NULL;
+    *ret_number = NULL;
+    if (text == NULL)
+        return true;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0)
+        return false;
+    *ret_number = json_integer(n); /* which of them is possible is the daemon's to say */
+    return true;
+}
+
 static int publish(struct admin_line *line)
 {
+    json_t *page_tokens;
     char path[ADMIN_LINE_PATH_ROOM];
     struct why why = {0};
     if (admin_line_path(line->words.positionals[0], "the model file", path, &why) != OK)
@@ -20,8 +39,14 @@ static int publish(struct admin_line *line)
     const char *eval = line->own[2].ret_value;
     if (eval != NULL && admin_line_path(eval, "--eval", set, &why) != OK)
         return command_complain(&why);
-    char *body = admin_line_body(json_pack("{s:s, s:s*, s:s*, s:s*}", "path", path, "name", line->own[0].ret_value,
-                                           "cache_type", line->own[1].ret_value, "eval", eval != NULL ? set : NULL));
+    if (!page_tokens_of(line->own[3].ret_value, &page_tokens)) {
+        why_set(&why, STATUS_BAD_OPTION, "page-tokens", "--page-tokens is '%.40s': a whole number is right",
+                line->own[3].ret_value);
+        return command_complain(&why);
+    }
+    char *body = admin_line_body(json_pack("{s:s, s:s*, s:s*, s:s*, s:o*}", "path", path, "name", line->own[0].ret_value,
+                                           "cache_type", line->own[1].ret_value, "eval", eval != NULL ? set : NULL,
+                                           "page_tokens", page_tokens));
     if (body == NULL)
         return no_memory();
     struct admin_question q = {.op = ADMIN_GENERATION_PUBLISH, .body = body};
@@ -40,6 +65,9 @@ int publish_command(size_t n_words, char *const *words)
         {.flag = "eval",
          .metavar = "FILE",
          .prose = "The set it will be evaluated with, JSON lines; the small one that ships if not given."},
+        {.flag = "page-tokens",
+         .metavar = "N",
+         .prose = "Tokens of a page of its cache; 64 is the one size that there is."},
     };
     struct admin_line line;
     int code;

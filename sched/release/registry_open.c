@@ -3,8 +3,8 @@
  * WHY     Two daemons on one registry would each think they decide; a file that is damaged or not ours
  *         must be left exactly as it is.
  * HOW     The lock first, then the header by plain reading, then SQLite with its own check of the whole
- *         file, then the audit chain, then a row that says nothing, whose commit shows whether the disk takes
- *         writes. If it does not, the same checks over a connection that writes nothing at all, neither a log
+ *         file, then the audit chain, then, after a crash, a row that says nothing, whose commit shows whether
+ *         the disk takes writes. If it does not, the same checks over a connection that writes nothing at all, neither a log
  *         nor SQLite's shared index of it. Closing leaves the log as it is when something was wrong.
  * THREAD  registry
  */
@@ -142,7 +142,8 @@ static enum status open_writer(struct registry *r, struct why *ret_why)
             ret_why);
     if (s == OK) {
         sqlite3_wal_hook(r->db, on_log, r);
-        s = registry_prove(r, ret_why);
+        if (has_log) /* else the disk has just given room for its index */
+            s = registry_prove(r, ret_why);
     }
     /* A log that was not there before goes with the close; one that was is left alone when the file is refused. */
     if (s == OK || !has_log)

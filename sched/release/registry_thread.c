@@ -18,6 +18,7 @@
 #include "config/mem.h"
 #include "sched/doorbell.h"
 #include "sched/release/object_store.h"
+#include "sched/release/object_sweep.h"
 #include "sched/request_queue.h"
 
 #define JOURNAL_NS 5000000u
@@ -65,6 +66,9 @@ static enum status open_store(struct registry_thread *t, struct why *ret_why)
         return OK;
     TRY(object_store_open(t->options.dir, ret_why));
     t->has_store = true;
+    struct why unheard; /* what stays costs room alone, and goes another time */
+    enum status s = object_sweep(t->registry, t->options.dir, NULL, 0, &unheard);
+    (void)s;
     return OK;
 }
 

@@ -205,6 +205,18 @@ static enum status register_row(struct registry *r, const struct change_terms *t
     return change_commit(&change, ret_why);
 }
 
+/* The content is there already: its name stays, so another one is not taken in silence. */
+static enum status compare_name(const struct release_content *content, const char *id,
+                                const char *name, struct why *ret_why)
+{
+    if (content->name == NULL || (name != NULL && strcmp(content->name, name) == 0))
+        return OK;
+    return why_set(ret_why, STATUS_NAME_TAKEN, "name",
+                   "this content is generation %.16s already, %s%s%s: it is not named '%.64s' as well",
+                   id, name != NULL ? "named '" : "without a name", name != NULL ? name : "",
+                   name != NULL ? "'" : "", content->name);
+}
+
 enum status release_register(struct registry *registry, const struct change_terms *terms,
                              const struct release_content *content, char ret_id[SHA256_HEX],
                              bool *ret_is_new, struct why *ret_why)
@@ -221,9 +233,12 @@ enum status release_register(struct registry *registry, const struct change_term
                        "'%.64s' is the name of generation %.16s", content->name, owner);
     enum status s = registry_get(registry, REGISTRY_GENERATIONS, ret_id, &row, ret_why);
     bool is_there = s == OK, is_again = is_there && is_over(&row);
+    if (s == STATUS_NOT_FOUND || is_again)
+        s = OK;
+    else if (s == OK)
+        s = compare_name(content, ret_id, record_text(&row, "name"), ret_why);
     record_release(&row);
-    if (s != OK && s != STATUS_NOT_FOUND)
-        return s;
+    TRY(s);
     if (is_there && !is_again)
         return OK;
     TRY(register_row(registry, terms, content, ret_id, is_again, ret_why));
@@ -260,6 +275,8 @@ enum status release_put_state(struct registry *registry, struct change *change, 
 {
     struct record row;
     TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
+    if (to == GENERATION_REJECTED && generation_state_find(record_text(&row, "state")) <= GENERATION_LOADING)
+        record_set_text(&row, "object", NULL); /* it never ran: its file may go */
     record_set_text(&row, "state", generation_state_text(to));
     record_set_text(&row, "reason", reason);
     change_put(change, REGISTRY_GENERATIONS, id, &row);

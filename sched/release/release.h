@@ -35,7 +35,7 @@ enum status release_found(struct registry *registry, const struct change_terms *
 
 /* Registers by content. The same content again gives the same id and changes nothing (ret_is_new false),
  * unless it was rejected, rolled back or retired: then it starts afresh under a new namespace. NAME_TAKEN if
- * the name is another generation's. */
+ * the name is another generation's, or the content has another name. */
 enum status release_register(struct registry *registry, const struct change_terms *terms,
                              const struct release_content *content, char ret_id[SHA256_HEX],
                              bool *ret_is_new, struct why *ret_why) MUST_USE;

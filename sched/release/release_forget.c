@@ -1,4 +1,4 @@
-/* release_forget.c: retired, rejected, fenced: by a person's word.
+/* release_forget.c: retired, rejected, fenced, its file given up: by a person's word.
  *
  * THREAD  registry
  */
@@ -20,6 +20,23 @@ static bool is_rolled_out(struct registry *r, const char *id)
     return is;
 }
 
+static bool is_over(const struct record *row)
+{
+    enum generation_state state = generation_state_find(record_text(row, "state"));
+    return state != GENERATION_STATE_COUNT && generation_may_move(state, GENERATION_REGISTERED);
+}
+
+static enum status give_up_object(struct registry *r, struct change *change, const char *id,
+                                  struct why *ret_why)
+{
+    struct record row;
+    TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
+    record_set_text(&row, "object", NULL);
+    change_put(change, REGISTRY_GENERATIONS, id, &row);
+    record_release(&row);
+    return OK;
+}
+
 static enum status put_forgotten(struct registry *r, struct change *change, const char *id,
                                  const struct record *row, bool is_previous, struct why *ret_why)
 {
@@ -31,9 +48,11 @@ static enum status put_forgotten(struct registry *r, struct change *change, cons
         record_release(&route);
     }
     change_subject(change, id);
-    TRY(release_put_state(r, change, id,
-                          is_previous ? GENERATION_RETIRED : GENERATION_REJECTED, "forgotten",
-                          ret_why));
+    if (!is_over(row))
+        TRY(release_put_state(r, change, id,
+                              is_previous ? GENERATION_RETIRED : GENERATION_REJECTED, "forgotten",
+                              ret_why));
+    TRY(give_up_object(r, change, id, ret_why));
     return release_put_namespace(r, change, record_text(row, "namespace"), "fenced", ret_why);
 }
 
@@ -58,11 +77,12 @@ enum status release_forget(struct registry *registry, const struct change_terms 
     TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
     enum generation_state state = generation_state_find(record_text(&row, "state"));
     bool is_previous = strcmp(p.previous, id) == 0 && p.barred[0] == '\0';
+    bool has_left = is_over(&row) && record_has(&row, "object");
     enum status s;
-    if ((!is_previous && state > GENERATION_WARMED) || is_rolled_out(registry, id))
+    if ((!is_previous && !has_left && state > GENERATION_WARMED) || is_rolled_out(registry, id))
         s = why_set(ret_why, STATUS_ILLEGAL_MOVE, "state",
-                    "generation %.16s is %s: only the previous one, and those that have no traffic "
-                    "and no rollout, can be forgotten",
+                    "generation %.16s is %s: only the previous one, those that have no traffic "
+                    "and no rollout, and those that are over and still have a file can be forgotten",
                     id, state != GENERATION_STATE_COUNT ? generation_state_text(state) : "nothing");
     else
         s = forget(registry, terms, id, &row, is_previous, ret_why);

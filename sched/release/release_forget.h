@@ -6,8 +6,9 @@
 
 #include "sched/release/release.h"
 
-/* The previous generation is retired, so there is nothing to go back to; one that never had traffic is rejected.
- * Its namespace is fenced. ILLEGAL_MOVE for one with traffic, or in a rollout. */
+/* The previous generation is retired, so there is nothing to go back to; one that never had traffic is rejected; of one that
+ * was rejected, rolled back or retired before, the state stays. Its namespace is fenced, and its row names no object
+ * any more. ILLEGAL_MOVE for one with traffic, or in a rollout, or without anything left to forget. */
 enum status release_forget(struct registry *registry, const struct change_terms *terms,
                            const char *id, struct why *ret_why) MUST_USE;
 /* ILLEGAL_MOVE for a namespace that the route serves. */

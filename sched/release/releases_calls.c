@@ -191,6 +191,8 @@ static enum status forget(struct releases *r, struct registry *registry, struct 
     TRY(releases_check_known(call, NULL, 0, &call->why));
     TRY(find_id(registry, call->subject, id, &call->why));
     TRY(release_forget(registry, &work->terms, id, &call->why));
+    if (!call->is_dry_run)
+        releases_sweep_rows(r, registry);
     releases_ring(r);
     return print_generation(r, registry, call, id, false);
 }

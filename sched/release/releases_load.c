@@ -111,6 +111,15 @@ enum status releases_load(struct releases *r, const struct release_load *load, s
     return s;
 }
 
+enum status releases_check_room(struct releases *r, const struct gguf *gguf, const char *checkpoint,
+                                struct why *ret_why)
+{
+    struct lane_terms terms = {.cache_bytes = r->terms.cache_bytes,
+                               .control_bytes = releases_quota_bytes(r, r->terms.cache_bytes)};
+    bytes_of_hex(checkpoint, terms.checkpoint);
+    return lane_check_room(gguf, &terms, r->terms.engine, ret_why);
+}
+
 /* ---- a generation ---- */
 
 struct view_search {
@@ -313,6 +322,8 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
     if (s != OK && v.state == GENERATION_LOADING &&
         releases_move(r, terms, id, GENERATION_REJECTED, ret_why->text, &unheard) != OK)
         releases_say(r, true, "loader", "%.16s: %s", id, unheard.text);
+    if (s != OK)
+        releases_sweep(r);
     return s;
 }
 

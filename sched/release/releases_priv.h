@@ -98,6 +98,7 @@ struct releases {
     struct release_work *asked, *answered; /* for the loader; for the loop */
     struct release_path *paths;
     bool is_frozen;
+    char kept_objects[2][SHA256_HEX]; /* of a publish under way, which has no row yet; "" */
     char rescued[SHA256_HEX]; /* what a rollback has loaded, before it is durable; "" */
     struct release_rollout_figures rollout_figures;
     char loading[SHA256_HEX]; /* what the loader loads now; "" */
@@ -169,6 +170,10 @@ enum status releases_keep_path(struct releases *r, const char *hash, const char 
 enum status releases_store(struct releases *r, const char *path, char ret_hash[SHA256_HEX],
                            struct why *ret_why) MUST_USE;
 
+/* Removes what no generation's row names any more (object_sweep.h), but not kept_objects. Whoever may call releases_do; the second on the
+ * registry's thread. A failure is told; the next sweep goes on. */
+void releases_sweep(struct releases *r);
+void releases_sweep_rows(struct releases *r, struct registry *registry);
 /* The hash of the evaluation set that the program carries. */
 enum status releases_own_set(char ret_hash[SHA256_HEX], struct why *ret_why) MUST_USE;
 
@@ -200,6 +205,9 @@ struct release_load {
 };
 enum status releases_load(struct releases *r, const struct release_load *load,
                           struct why *ret_why) MUST_USE;
+/* NO_MEMORY with the figures if a candidate from this file would not fit beside what is loaded. */
+enum status releases_check_room(struct releases *r, const struct gguf *gguf, const char *checkpoint,
+                                struct why *ret_why) MUST_USE;
 /* Registered or loading: loads it, keeps its receipts, and makes it ready, or rejects it; later states: loads it. file NULL: as
  * it is kept; it is not read while the model is still in memory. */
 enum status releases_bring_up(struct releases *r, const struct change_terms *terms, const char *id,

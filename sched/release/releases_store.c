@@ -8,6 +8,7 @@
 
 #include "config/mem.h"
 #include "sched/release/object_store.h"
+#include "sched/release/object_sweep.h"
 
 enum status releases_find_file(struct releases *r, const char *hash,
                                char ret_path[RELEASES_PATH_ROOM], struct why *ret_why)
@@ -109,6 +110,34 @@ enum status releases_store(struct releases *r, const char *path, char ret_hash[S
         return copy_object(r, path, ret_hash, ret_why);
     TRY(hash_file(path, ret_hash, ret_why));
     return releases_keep_path(r, ret_hash, path);
+}
+
+void releases_sweep_rows(struct releases *r, struct registry *registry)
+{
+    char kept[ARRAY_LEN(r->kept_objects)][SHA256_HEX];
+    const char *const names[] = {kept[0], kept[1]};
+    struct why why = {0};
+    if (r->dir[0] == '\0' || registry_fault(registry) != NULL)
+        return;
+    pthread_mutex_lock(&r->lock);
+    memcpy(kept, r->kept_objects, sizeof kept);
+    pthread_mutex_unlock(&r->lock);
+    if (object_sweep(registry, r->dir, names, ARRAY_LEN(names), &why) != OK)
+        releases_say(r, true, "registry", "%s", why.text);
+}
+
+static enum status sweep(struct releases *r, struct registry *registry, void *user,
+                         struct why *ret_why)
+{
+    (void)user, (void)ret_why;
+    releases_sweep_rows(r, registry);
+    return OK;
+}
+
+void releases_sweep(struct releases *r)
+{
+    enum status s = releases_do(r, sweep, NULL, NULL);
+    ASSERT(s == OK);
 }
 
 enum status releases_own_set(char ret_hash[SHA256_HEX], struct why *ret_why)

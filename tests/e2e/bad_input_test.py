@@ -115,11 +115,11 @@ class BadInput(unittest.TestCase):
         status, body, _ = self.daemon.ask("POST", "/admin/v1/generations", {"path": other, "name": "two"})
         self.assertEqual((status, body["error"]["code"]), (409, "name_taken"))
         self.refused("name_taken", "publish", other, "--name", "two")
-        with open(other, "rb") as f:
-            kept = hashlib.sha256(f.read()).hexdigest()  # its copy may stay: it is nobody's
-        path = os.path.join(self.state, "objects", kept)
-        if os.path.exists(path):
-            os.unlink(path)
+        status, body, _ = self.daemon.ask("POST", "/admin/v1/generations", {"path": self.two, "name": "more"})
+        self.assertEqual((status, body["error"]["code"]), (409, "name_taken"))
+        self.assertIn("named 'two': it is not named 'more' as well", body["error"]["message"])
+        self.refused("page_tokens is 32: pages have 64 tokens", "publish", self.two, "--page-tokens", "32")
+        self.refused("--page-tokens is 'x': a whole number is right", "publish", self.two, "--page-tokens", "x")
 
     def test_4_plans(self):
         for words, bad in PLANS.items():

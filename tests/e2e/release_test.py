@@ -12,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from daemon import required, run_cases, seconds, wait_until  # noqa: E402
+from daemon import Daemon, required, run_cases, seconds, wait_until  # noqa: E402
 from releasing import Releasing, make_model  # noqa: E402
 
 MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
@@ -194,6 +194,12 @@ class Release(unittest.TestCase):
                 self.assertEqual(link.getresponse().status, 404)
                 link.close()
             self.assertEqual(os.stat(os.path.join(self.state, "admin.sock")).st_mode & 0o777, 0o600)
+            self.assertNotIn("kept in memory", d.log())
+
+    def test_6_without_a_state_folder_it_says_so(self):
+        with Daemon("--cache-bytes", "8MiB", "--threads", "1", model_path=self.one) as d:
+            self.assertTrue(wait_until(lambda: "generations are kept in memory: a restart knows its model file alone" in d.log()), d.log())
+            self.assertNotIn("admin API", d.log())
 
 
 if __name__ == "__main__":

@@ -46,6 +46,14 @@ START_TEST(content_is_registered_once)
     ck_assert_int_eq(release_register(registry, &terms, &c, again, &is_new, &why), OK);
     ck_assert(!is_new);
     ck_assert_str_eq(id, again);
+    const char *own = c.name;
+    c.name = NULL; /* says nothing of a name */
+    ck_assert_int_eq(release_register(registry, &terms, &c, again, &is_new, &why), OK);
+    c.name = "another";
+    ck_assert_int_eq(release_register(registry, &terms, &c, again, &is_new, &why),
+                     STATUS_NAME_TAKEN);
+    ck_assert_ptr_nonnull(strstr(why.text, "already, named 'new': it is not named 'another' as well"));
+    c.name = own;
     rig_hash("other", hashes[0]);
     c.name = "first"; /* another generation's */
     ck_assert_int_eq(release_register(registry, &terms, &c, again, &is_new, &why),

@@ -422,6 +422,119 @@ START_TEST(a_rollout_ends_if_its_control_arm_cannot_be_loaded)
 }
 END_TEST
 
+static int count_objects(void)
+{
+    char path[TEMP_PATH_ROOM + 16];
+    snprintf(path, sizeof path, "%s/objects", dir);
+    return temp_dir_count(path);
+}
+
+static void publish_as(struct admin_call *call, const char *name, const char *more, const char *key)
+{
+    char body[TEMP_PATH_ROOM + 128];
+    snprintf(body, sizeof body, "{\"path\": \"%s\", %s}", path_of(name), more);
+    ask(call, ADMIN_GENERATION_PUBLISH, body, key);
+}
+
+static void expect(struct admin_call *call, enum status status, const char *words)
+{
+    const char *text = call->status == OK ? call->text : call->why.text;
+    ck_assert_msg(call->status == status, "%s: %s", status_text(call->status), call->why.text);
+    ck_assert_msg(strstr(text, words) != NULL, "'%s' lacks '%s'", text, words);
+    mem_free(call->text);
+    call->text = NULL;
+}
+
+START_TEST(what_is_refused_leaves_no_copy)
+{
+    struct admin_call call;
+    control_bytes = 1; /* no control arm beside stable: found out after the load */
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    ck_assert_int_eq(count_objects(), 1);
+    publish_as(&call, "two.gguf", "\"name\": \"first\"", "a");
+    expect(&call, STATUS_NAME_TAKEN, "'first' is the name of generation");
+    publish_as(&call, "two.gguf", "\"name\": \"a b\"", "b");
+    expect(&call, STATUS_BAD_REQUEST, "no spaces");
+    publish_as(&call, "two.gguf", "\"cache_type\": \"f8\"", "c");
+    expect(&call, STATUS_BAD_REQUEST, "f8");
+    ask(&call, ADMIN_GENERATION_LIST, "{}", "");
+    ck_assert_ptr_null(strstr(call.text, "rejected")); /* not even a row */
+    mem_free(call.text);
+    publish_as(&call, "two.gguf", "\"name\": \"two\"", "d");
+    expect(&call, STATUS_BAD_OPTION, "set release.control_bytes");
+    ask_about(&call, ADMIN_GENERATION_READ, "two", "{}", "");
+    expect(&call, OK, "\"object\":null");
+    ck_assert_int_eq(count_objects(), 1);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_refused_before_the_copy)
+{
+    struct admin_call call;
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    available_memory_pretend(4 << 20);
+    ck_assert_int_eq(count_objects(), 1);
+    publish(&call, "two.gguf", "a");
+    expect(&call, STATUS_NO_MEMORY, "MiB are available");
+    ck_assert_int_eq(count_objects(), 1);
+}
+END_TEST
+
+START_TEST(what_is_forgotten_gives_up_its_file)
+{
+    struct admin_call call;
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    publish_as(&call, "two.gguf", "\"name\": \"narrow\"", "a");
+    expect(&call, OK, "narrow");
+    publish_as(&call, "two.gguf", "\"name\": \"wide\", \"cache_type\": \"f32\"", "b");
+    expect(&call, OK, "wide");
+    ck_assert_int_eq(count_objects(), 2);
+    ask_about(&call, ADMIN_GENERATION_FORGET, "narrow", "{}", "c");
+    expect(&call, OK, "\"object\":null");
+    ck_assert_int_eq(count_objects(), 2); /* the other one's, too */
+    ask_about(&call, ADMIN_GENERATION_FORGET, "wide", "{}", "d");
+    expect(&call, OK, "forgotten");
+    ck_assert_int_eq(count_objects(), 1);
+    ask_about(&call, ADMIN_GENERATION_FORGET, "wide", "{}", "e");
+    expect(&call, STATUS_ILLEGAL_MOVE, "still have a file");
+    publish_as(&call, "two.gguf", "\"name\": \"wide\", \"cache_type\": \"f32\"", "f");
+    expect(&call, OK, "\"state\":\"ready\"");
+    ck_assert_int_eq(count_objects(), 2);
+}
+END_TEST
+
+/* A crash after the copy and before the row, or after a row's end and before the removal. */
+START_TEST(objects_without_a_row_go_at_the_start)
+{
+    struct admin_call call;
+    char objects[TEMP_PATH_ROOM + 16];
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    publish(&call, "two.gguf", "a");
+    expect(&call, OK, "ready");
+    end();
+    snprintf(objects, sizeof objects, "%s/objects", dir);
+    temp_dir_write(objects, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", "x", 1);
+    temp_dir_write(objects, "README", "not ours", 8);
+    ck_assert_int_eq(count_objects(), 4);
+    ck_assert_int_eq(start(dir, NULL), OK);
+    ck_assert_int_eq(count_objects(), 3);
+}
+END_TEST
+
+START_TEST(a_page_has_one_size)
+{
+    struct admin_call call;
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    publish_as(&call, "two.gguf", "\"page_tokens\": 32", "a");
+    expect(&call, STATUS_BAD_REQUEST, "page_tokens is 32: pages have 64 tokens");
+    ck_assert_str_eq(call.why.field, "page_tokens");
+    publish_as(&call, "two.gguf", "\"page_tokens\": \"64\"", "b");
+    expect(&call, STATUS_BAD_REQUEST, "page_tokens is \"64\"");
+    publish_as(&call, "two.gguf", "\"page_tokens\": 64", "c");
+    expect(&call, OK, "ready");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("releases");
@@ -438,6 +551,11 @@ int main(void)
     tcase_add_test(tcase, a_candidate_needs_room_for_its_control_arm);
     tcase_add_test(tcase, a_rollout_needs_room_for_its_control_arm);
     tcase_add_test(tcase, a_rollout_ends_if_its_control_arm_cannot_be_loaded);
+    tcase_add_test(tcase, what_is_refused_leaves_no_copy);
+    tcase_add_test(tcase, what_does_not_fit_is_refused_before_the_copy);
+    tcase_add_test(tcase, what_is_forgotten_gives_up_its_file);
+    tcase_add_test(tcase, objects_without_a_row_go_at_the_start);
+    tcase_add_test(tcase, a_page_has_one_size);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
