@@ -40,9 +40,9 @@ struct registry_thread_options {
 
 enum { REGISTRY_PORTS_MAX = 4 };
 
-/* Opens the registry and, unless nothing can be written, the object store, carries an open journal out as far as it goes (an effect that needs time
- * gets it, up to recovery_ms) and publishes the first projection: all before it returns, so before any listener
- * opens. Failures as registry_open. */
+/* Opens the registry and, unless nothing can be written, the object store, of which it removes what no generation names;
+ * carries an open journal out as far as it goes (an effect that needs time gets it, up to recovery_ms) and publishes the
+ * first projection: all before it returns, so before any listener opens. Failures as registry_open. */
 enum status registry_thread_new(const struct registry_thread_options *options, uint32_t recovery_ms,
                                 struct registry_thread **ret_thread, struct why *ret_why) MUST_USE;
 /* Ends the thread after the jobs that were submitted; closes the registry. Ports are gone. Takes NULL. */
