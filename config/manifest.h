@@ -20,7 +20,7 @@ struct manifest_layout {
 /* What the plan binds: the instruction set and the like. */
 struct manifest_binding {
     const char *backend;  /* "x86" */
-    const char *numerics; /* contract version, e.g. "foldkv-1: int8x16 activations, chunk 256" */
+    const char *numerics; /* the arithmetic and its version, as kernel_numerics says it */
 };
 
 struct manifest {

@@ -12,6 +12,10 @@
 #include "kernels/matmul.h"
 #include "kernels/vector.h"
 
+/* Version of the arithmetic: of the orders of sums in attention.h, matmul.h and vector.h and of the elementary functions. Raised
+ * with any change that may alter a bit of a result, so that K/V of another version is nothing to this one. */
+enum { KERNEL_CONTRACT = 1, KERNEL_NUMERICS_ROOM = 96 };
+
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512, ISA_NEON, ISA_DOTPROD, ISA_COUNT };
 
 struct kernels {
@@ -30,6 +34,9 @@ struct kernel_row {
     bool available; /* this machine has the features */
 };
 
+/* All that decides a bit of a result beside the instruction set: the version, the activations of quantised products, chunk, step
+ * (tokens, or elements of K or V, the smaller) and page. */
+void kernel_numerics(uint32_t contract, char ret_text[KERNEL_NUMERICS_ROOM]);
 const char *isa_name(enum isa isa);
 /* The set of a name; false if there is none. */
 bool isa_from_name(const char *name, enum isa *ret_isa);

@@ -51,6 +51,14 @@ static const uint32_t isa_features[ISA_COUNT] = {
     CPU_NONE, CPU_FOR_AVX2, CPU_FOR_AVX512, CPU_FOR_NEON, CPU_FOR_DOTPROD,
 };
 
+void kernel_numerics(uint32_t contract, char ret_text[KERNEL_NUMERICS_ROOM])
+{
+    int n = snprintf(ret_text, KERNEL_NUMERICS_ROOM,
+                     "contract-%u act-i8x%d chunk-%d step-%d/%d page-%d", contract, ACT_BLOCK,
+                     ATTEND_CHUNK, ATTEND_STEP_MAX, ATTEND_STEP_ELEMENTS, PAGE_TOKENS);
+    ASSERT(n < KERNEL_NUMERICS_ROOM);
+}
+
 const char *isa_name(enum isa isa)
 {
     ASSERT(isa < ISA_COUNT);

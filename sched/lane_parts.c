@@ -29,8 +29,7 @@ static enum status pick_kernels(const struct lane_terms *terms, struct kernels *
     return OK;
 }
 
-/* The namespace of a process without a registry: its identity and binding, so that restarts agree. */
-static enum status namespace_of(const struct manifest *m, uint8_t ret_namespace[SHA256_BYTES])
+enum status lane_parts_namespace(const struct manifest *m, uint8_t ret_namespace[SHA256_BYTES])
 {
     struct sha256 *sha;
     TRY(sha256_new(&sha));
@@ -46,7 +45,7 @@ static enum status take_namespace(struct lane_parts *p, const struct lane_terms 
 {
     static const uint8_t none[SHA256_BYTES];
     if (memcmp(terms->namespace_id, none, SHA256_BYTES) == 0)
-        return namespace_of(p->model->manifest, p->namespace_id);
+        return lane_parts_namespace(p->model->manifest, p->namespace_id);
     memcpy(p->namespace_id, terms->namespace_id, SHA256_BYTES);
     return OK;
 }

@@ -35,6 +35,9 @@ void lane_parts_release_pool(struct lane_parts *parts);
 /* Takes half-built parts. */
 void lane_parts_release(struct lane_parts *parts);
 
+/* The namespace of a process without a registry: its identity and binding, so that restarts agree. */
+enum status lane_parts_namespace(const struct manifest *manifest,
+                                 uint8_t ret_namespace[SHA256_BYTES]) MUST_USE;
 /* Where the pages are, as a pass wants to know it. */
 struct decoder_memory lane_parts_memory(const struct lane_parts *parts);
 /* A cache group's blocks whose memory is there before ready: those of one context of at most 8,192

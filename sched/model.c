@@ -53,9 +53,8 @@ enum status model_manifest(const struct graph *graph, const uint8_t checkpoint_s
                            enum kv_type kv_type, const struct kernels *kernels,
                            struct manifest **ret_manifest, struct why *ret_why)
 {
-    char numerics[96];
-    snprintf(numerics, sizeof numerics, "act-i8x%d chunk-%d page-%d", ACT_BLOCK, ATTEND_CHUNK,
-             PAGE_TOKENS);
+    char numerics[KERNEL_NUMERICS_ROOM];
+    kernel_numerics(KERNEL_CONTRACT, numerics);
     struct manifest_layout layout = {.kv_type = model_kv_type_name(kv_type), .page_tokens = PAGE_TOKENS};
     struct manifest_binding binding = {.backend = isa_name(kernels->isa), .numerics = numerics};
     return manifest_new(graph, checkpoint_sha256, &layout, &binding, ret_manifest, ret_why);
