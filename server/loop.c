@@ -174,10 +174,8 @@ static void loop_follow(struct service *service)
 {
     releases_turn(service->releases);
     struct lane *stable = releases_stable(service->releases);
-    if (stable == NULL || stable == service->lane)
-        return;
-    service->lane = stable;
-    snprintf(service->generation, sizeof service->generation, "%.16s", lane_id(stable));
+    if (stable != NULL && stable != service->lane)
+        service_follow(service, stable);
 }
 
 static void on_wake(uv_async_t *async)

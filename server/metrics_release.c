@@ -18,6 +18,12 @@ static void print_flag(const struct metrics_printer *p, const char *name, bool f
     byte_buffer_format(p->out, "%s %d\n", name, flag);
 }
 
+static void print_kernels_info(const struct metrics_printer *p, const struct metrics_release *r, const char *name)
+{
+    if (r->isa != NULL)
+        byte_buffer_format(p->out, "%s{isa=\"%s\",numerics=\"%s\",plan=\"%s\"} 1\n", name, r->isa, r->numerics, r->plan);
+}
+
 /* A generation may have several lanes (stable and control): a sample names it once. */
 static bool is_told(const struct releases_figures *f, uint32_t i, bool by_arm)
 {

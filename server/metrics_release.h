@@ -11,6 +11,7 @@
 struct metrics_release {
     const struct releases_figures *figures;
     const struct release_stats *stats;
+    const char *isa, *numerics, *plan; /* of the stable generation; isa NULL: nothing is said of kernels */
 };
 
 void metrics_release(const struct metrics_printer *p, const struct metrics_release *release);

@@ -46,7 +46,11 @@ void metrics_answer(struct connection *c)
                                   .resident_bytes = resident_bytes(),
                                   .open_descriptors = open_descriptors()};
     static struct releases_figures figures; /* the loop's alone, and large */
-    const struct metrics_release release = {.figures = &figures, .stats = service->release_stats};
+    const struct metrics_release release = {.figures = &figures,
+                                            .stats = service->release_stats,
+                                            .isa = service->isa,
+                                            .numerics = service->numerics,
+                                            .plan = service->plan};
     releases_figures(service->releases, &figures);
     about.release = &release;
     byte_buffer_init(&text, TEXT_MAX);

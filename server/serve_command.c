@@ -159,7 +159,7 @@ static enum status start_releases(struct parts *p, struct why *ret_why)
     terms.stop_ids =
         vocabulary_stop_ids(tokenizer_vocabulary(p->service.tokenizer), &terms.n_stop_ids);
     TRY(releases_start(p->service.releases, &terms, ret_why));
-    p->service.lane = releases_stable(p->service.releases);
+    service_follow(&p->service, releases_stable(p->service.releases));
     return OK;
 }
 
@@ -174,7 +174,6 @@ static void name_model(struct service *service, const char *path)
     if (name[0] == '\0')
         name = slash != NULL ? slash + 1 : path;
     snprintf(service->model_name, sizeof service->model_name, "%s", name);
-    snprintf(service->generation, sizeof service->generation, "%.16s", lane_id(service->lane));
 }
 
 static enum status load(struct parts *p, const char *path, struct why *ret_why)
@@ -228,6 +227,20 @@ static void announce_admin(const struct parts *p)
                   url);
 }
 
+/* What code runs: settled now, for as long as the process lives. */
+static void announce_kernels(const struct service *s)
+{
+    char sets[128] = "";
+    size_t at = 0;
+    for (int isa = 0; isa < ISA_COUNT; isa++)
+        if ((isa_available() >> isa & 1u) != 0)
+            at += (size_t)snprintf(sets + at, sizeof sets - at, "%s%s", at > 0 ? " " : "",
+                                   isa_name((enum isa)isa));
+    log_event(LOG_LEVEL_INFO, "kernels", "instruction set %s%s (this machine has: %s), plan %s, %s",
+              s->isa, s->options.kernels_isa[0] != '\0' ? ", as kernels.isa asks" : "", sets,
+              s->plan, s->numerics);
+}
+
 static void announce(const struct parts *p, const char *url)
 {
     const struct service *s = &p->service;
@@ -236,6 +249,7 @@ static void announce(const struct parts *p, const char *url)
     log_event(LOG_LEVEL_INFO, "ready",
               "%s serves %s, generation %s, context %u, pages for %llu tokens", url, s->model_name,
               s->generation, lane_context(s->lane), (unsigned long long)lane_pool_tokens(s->lane));
+    announce_kernels(s);
     if (s->options.release_state[0] == '\0')
         log_event(LOG_LEVEL_INFO, "registry",
                   "generations are kept in memory: a restart knows its model file alone (--state "

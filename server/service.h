@@ -28,6 +28,9 @@ struct service {
     uv_loop_t *uv;
     char model_name[129];
     char generation[17]; /* hex of the identity's first bytes; "" if there is none to show */
+    char plan[17];       /* and of its kernel plan's hash; "" if there was no memory to take it */
+    const char *isa;     /* the highest instruction set that its kernels use */
+    char numerics[96];   /* what decides a bit of a result beside it */
     int64_t created_s;   /* when the model was loaded */
     uint64_t seed;       /* makes the ids of two runs differ */
     uint64_t next_seed;  /* of requests that bring none */
@@ -37,6 +40,8 @@ struct service {
     struct completion *completions; /* those that live, a list of completion.c's */
 };
 
+/* Requests go to this lane from now on, and what is told of the generation is of it. The loop, or before it starts. */
+void service_follow(struct service *service, struct lane *stable);
 /* The request names something else than the served name, and may: a generation, if it is one. Any thread. */
 bool service_is_pin(const struct service *service, struct slice asked);
 /* OK for the served name and for none (bytes NULL); for others as releases_check_pin if they may be named, else

@@ -86,6 +86,23 @@ class Metrics(unittest.TestCase):
         run = promtool("check", "metrics", text=own)
         self.assertEqual((run.returncode, run.stdout + run.stderr), (0, ""))
 
+    def test_1b_what_runs_is_logged_once_and_exported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "small.gguf")
+            subprocess.run([MAKE_MODEL, path], check=True)
+            with Daemon("--cache-bytes", "16MiB", "--isa", "scalar", model_path=path) as daemon:
+                found = re.findall(r'^foldkv_kernels_info{isa="(.*)",numerics="(.*)",plan="([0-9a-f]{16})"} 1$', daemon.get("/metrics"), re.M)
+                log = daemon.log()
+            with Daemon("--cache-bytes", "16MiB", model_path=path) as daemon:
+                best = re.findall(r'foldkv_kernels_info{isa="(.*?)"', daemon.get("/metrics"))
+        self.assertEqual([isa for isa, _, _ in found], ["scalar"])
+        self.assertIn("contract-", found[0][1])
+        lines = [line for line in log.splitlines() if "instruction set" in line]
+        self.assertEqual(len(lines), 1, log)
+        self.assertIn("instruction set scalar, as kernels.isa asks", lines[0])
+        self.assertIn(found[0][2], lines[0])
+        self.assertNotEqual(best, ["scalar"])
+
     def test_2_the_checker_finds_what_is_wrong(self):
         run = promtool("check", "metrics", text="# TYPE foldkv_x counter\nfoldkv_x 1\n")
         self.assertNotEqual(run.returncode, 0)

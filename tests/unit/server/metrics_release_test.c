@@ -12,7 +12,7 @@ static struct release_stats stats;
 
 static char *print(void)
 {
-    struct metrics_release release = {.figures = &figures, .stats = &stats};
+    struct metrics_release release = {.figures = &figures, .stats = &stats, .isa = "avx2", .numerics = "contract-1", .plan = "0123456789abcdef"};
     struct byte_buffer text;
     struct metrics_printer p = {&text, false};
     byte_buffer_init(&text, TEXT_MAX);
@@ -77,6 +77,7 @@ START_TEST(a_rollout_is_shown)
     static const char *const lines[] = {
         "foldkv_generation_info{generation=\"0011223344556677\",name=\"a \\\"b\\\"\",arm=\"stable\"} 1",
         "foldkv_generation_info{generation=\"0011223344556677\",name=\"a \\\"b\\\"\",arm=\"control\"} 1",
+        "foldkv_kernels_info{isa=\"avx2\",numerics=\"contract-1\",plan=\"0123456789abcdef\"} 1",
         "foldkv_generation_info{generation=\"aa\",name=\"\",arm=\"none\"} 1",
         "foldkv_generation_loaded{generation=\"aa\"} 0",
         "foldkv_generation_weights_bytes{generation=\"aa\"} 9",
