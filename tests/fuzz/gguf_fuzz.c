@@ -4,12 +4,13 @@
  * HOW     A file that is taken has each of its tensors and arrays read from end to end, then its
  *         graph made, so that a view that leaves the buffer is seen by the sanitizer. A graph that
  *         is made must keep what its header promises: every owner is a head of its layer, every head
- *         has a reader, every layer is in its group once.
+ *         has a reader, every layer is in its group once. Then its vocabulary is opened.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/graph.h"
 
 #include "config/mem.h"
+#include "tests/fuzz/vocabulary_open.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -136,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     ASSERT((s == OK) == (graph != NULL) && (s == OK || why.text[0] != '\0'));
     if (graph != NULL)
         check_graph(graph);
+    (void)vocabulary_open(gguf);
     graph_free(&graph);
     gguf_free(&gguf);
     return 0;

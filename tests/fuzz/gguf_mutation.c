@@ -5,21 +5,26 @@
  *         stays outside the graph.
  * HOW     Each round makes a small model of one architecture, replaces one to three keys by another
  *         type or an edge of its range, spoils a tensor's shape now and then, finishes the file, and
- *         flips some bytes of every second one. Rounds follow from a seed: gguf_mutation [ROUNDS
- *         [SEED]].
+ *         flips some bytes of every second one. The target reads the graph and the vocabulary. Rounds
+ *         follow from a seed, which is printed, and taken from FOLDKV_TEST_SEED or the second
+ *         argument: gguf_mutation [ROUNDS [SEED]].
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/small_model.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "config/graph.h"
 #include "config/mem.h"
+#include "tests/fuzz/vocabulary_open.h"
 #include "tests/support/noise.h"
+#include "tests/support/seed.h"
+#include "tests/support/vocabulary_keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { ROUNDS = 4000, ITEMS_MAX = 64 };
+enum { ROUNDS = 4000, ROUNDS_LONG = 100000, ITEMS_MAX = 64, WORDS_MAX = SF_COUNT + 1, HEAD_BYTES = 16384 };
 
 static const char *const architectures[] = {"llama", "qwen2", "qwen3", "gemma3", "exaone4"};
 
@@ -52,7 +57,25 @@ static const char *const tails[] = {
 };
 static const char *const whole_keys[] = {
     "general.architecture",   "general.name",    "foldkv.query_to_k_head",
-    "foldkv.query_to_v_head", "foldkv.head_map", "tokenizer.ggml.tokens",
+    "foldkv.query_to_v_head", "foldkv.head_map",
+};
+/* Of the vocabulary; those that say a token are chosen as numbers, the lists as lists. */
+static const char *const vocabulary_keys[] = {
+    "tokenizer.ggml.model",
+    "tokenizer.ggml.pre",
+    "tokenizer.ggml.tokens",
+    "tokenizer.ggml.token_type",
+    "tokenizer.ggml.scores",
+    "tokenizer.ggml.merges",
+    "tokenizer.ggml.bos_token_id",
+    "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.eot_token_id",
+    "tokenizer.ggml.eom_token_id",
+    "tokenizer.ggml.unknown_token_id",
+    "tokenizer.ggml.padding_token_id",
+    "tokenizer.ggml.add_bos_token",
+    "tokenizer.ggml.add_eos_token",
+    "tokenizer.ggml.add_space_prefix",
 };
 /* The keys of heads and maps are chosen as often as all others. */
 static const char *const head_keys[] = {"foldkv.query_to_k_head", "foldkv.query_to_v_head"};
@@ -61,7 +84,12 @@ static const uint32_t edges[] = {0,   1,    2,       3,          4,          5,
                                  6,   15,   16,      17,         32,         255,
                                  256, 1024, 1 << 16, 0x7f800000, 0xffffffff, 0x3f800000};
 static const char *const texts[] = {"none",   "linear",  "yarn", "llama", "qwen2", "qwen3",
-                                    "gemma3", "exaone4", "dgqa", "mla",   ""};
+                                    "gemma3", "exaone4", "dgqa", "mla",   "gpt2",
+                                    "smollm", "default", "llama-bpe", ""};
+/* What a list of tokens or merges may hold. */
+static const char *const words[] = {"h",   "e",   "l",     "he",     "h e",  "l l",   "he ll",
+                                    "h  e", " ",  "",      "h e l",  "q z",  "hello", "<0x41>",
+                                    "<0xZZ>", "<s>", "\xff", "\xe2\x96\x81", "hell o"};
 
 static uint32_t pick(uint64_t *seed, size_t n)
 {
@@ -78,7 +106,7 @@ static struct small_model random_model(uint64_t *seed)
     m.hidden = m.ffn = 32;
     m.heads = 4;
     m.kv_heads = 1u << pick(seed, 3);
-    m.vocab = 16;
+    m.vocab = SF_COUNT;
     m.type = m.head_type = 0; /* F32 */
     m.seed = *seed;
     m.architecture = architectures[pick(seed, ARRAY_LEN(architectures))];
@@ -95,8 +123,10 @@ static struct small_model random_model(uint64_t *seed)
 
 static void random_key(const struct small_model *m, uint64_t *seed, char key[96])
 {
-    uint32_t kind = pick(seed, 4);
-    if (kind == 0)
+    uint32_t kind = pick(seed, 6);
+    if (kind >= 4)
+        snprintf(key, 96, "%s", vocabulary_keys[pick(seed, ARRAY_LEN(vocabulary_keys))]);
+    else if (kind == 0)
         snprintf(key, 96, "%s", head_keys[pick(seed, ARRAY_LEN(head_keys))]);
     else if (kind == 1)
         snprintf(key, 96, "%s", whole_keys[pick(seed, ARRAY_LEN(whole_keys))]);
@@ -115,13 +145,27 @@ static void add_array(struct gguf_writer *w, const char *key, uint64_t *seed)
     gguf_writer_array(w, key, types[pick(seed, ARRAY_LEN(types))], items, n, n * sizeof *items);
 }
 
+/* As many words as there are tokens, or about that, each often one that a vocabulary could hold. */
+static void add_words(struct gguf_writer *w, const char *key, uint64_t *seed)
+{
+    static const uint32_t lengths[] = {0, 1, 5, VF_COUNT, SF_COUNT - 1, SF_COUNT, SF_COUNT + 1};
+    static struct vocabulary_file file;
+    const char *list[WORDS_MAX];
+    uint32_t n = lengths[pick(seed, ARRAY_LEN(lengths))];
+    vocabulary_file_init_spm(&file);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = i < SF_COUNT && pick(seed, 16) > 0 ? file.tokens[i]
+                                                     : words[pick(seed, ARRAY_LEN(words))];
+    gguf_writer_strings(w, key, list, n);
+}
+
 static void spoil_key(struct gguf_writer *w, const struct small_model *m, uint64_t *seed)
 {
     static const enum gguf_type types[] = {GGUF_U32, GGUF_I32, GGUF_F32};
     char key[96];
     random_key(m, seed, key);
     gguf_writer_drop_key(w, key);
-    switch (pick(seed, 6)) {
+    switch (pick(seed, 7)) {
     case 0:
         break;
     case 1:
@@ -133,6 +177,9 @@ static void spoil_key(struct gguf_writer *w, const struct small_model *m, uint64
     case 3:
         gguf_writer_value(w, key, types[pick(seed, ARRAY_LEN(types))],
                           &edges[pick(seed, ARRAY_LEN(edges))], 4);
+        break;
+    case 4:
+        add_words(w, key, seed);
         break;
     default:
         add_array(w, key, seed);
@@ -181,9 +228,20 @@ static void check_right(struct gguf_writer *w, const struct small_model *m)
     ASSERT(gguf_parse(bytes, len, &gguf, NULL) == OK);
     enum status s = graph_from_gguf(gguf, &graph, NULL);
     ASSERT((s == OK) == (!m->has_rope_factors || is_one(m, "llama exaone4")));
+    ASSERT(vocabulary_open(gguf));
     graph_free(&graph);
     gguf_free(&gguf);
     mem_free(bytes);
+}
+
+static void add_vocabulary(struct gguf_writer *w, const struct small_model *m, uint64_t *seed)
+{
+    static struct vocabulary_file file;
+    if (pick(seed, 2) == 0)
+        vocabulary_file_init(&file);
+    else
+        vocabulary_file_init_spm(&file);
+    vocabulary_keys_add(w, &file, m->vocab);
 }
 
 static void round_of(uint64_t *seed)
@@ -191,6 +249,7 @@ static void round_of(uint64_t *seed)
     struct small_model m = random_model(seed);
     struct gguf_writer *w = small_model_writer(&m);
     size_t len = 0;
+    add_vocabulary(w, &m, seed);
     check_right(w, &m);
     for (uint32_t i = pick(seed, 3) + 1; i > 0; i--)
         spoil_key(w, &m, seed);
@@ -198,7 +257,7 @@ static void round_of(uint64_t *seed)
         spoil_tensor(w, &m, seed);
     char *bytes = gguf_writer_finish(w, &len);
     for (uint32_t i = pick(seed, 2) * pick(seed, 4); i > 0; i--)
-        bytes[pick(seed, len < 2048 ? len : 2048)] ^= (char)(1u << pick(seed, 8));
+        bytes[pick(seed, len < HEAD_BYTES ? len : HEAD_BYTES)] ^= (char)(1u << pick(seed, 8));
     (void)LLVMFuzzerTestOneInput((const uint8_t *)bytes, len);
     mem_free(bytes);
     gguf_writer_free(&w);
@@ -206,10 +265,13 @@ static void round_of(uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : ROUNDS;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    const char *is_long = getenv("FOLDKV_TEST_LONG");
+    long usual = is_long != NULL && strcmp(is_long, "1") == 0 ? ROUNDS_LONG : ROUNDS;
+    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : usual;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : test_seed();
+    printf("%ld rounds, FOLDKV_TEST_SEED=%" PRIu64 "\n", rounds, seed);
+    fflush(stdout); /* before a round can abort */
     for (long i = 0; i < rounds; i++)
         round_of(&seed);
-    printf("%ld rounds\n", rounds);
     return rounds > 0 ? 0 : 1;
 }

@@ -11,7 +11,7 @@
 
 #include "config/mem.h"
 #include "tests/support/model_shapes.h"
-#include "tests/support/vocabulary_file.h"
+#include "tests/support/vocabulary_keys.h"
 
 struct wish {
     struct small_model model;
@@ -84,30 +84,10 @@ static bool read_value(const char *flag, const char *value, struct wish *w)
 static void add_vocabulary(struct gguf_writer *w, uint32_t n_tokens, bool is_other)
 {
     static struct vocabulary_file file;
-    const char *merges[VOCABULARY_FILE_MERGES];
-    const char **tokens = mem_zalloc(n_tokens, sizeof *tokens);
-    char(*words)[16] = mem_zalloc(n_tokens, sizeof *words);
-    int32_t *kinds = mem_zalloc(n_tokens, sizeof *kinds);
-    ASSERT(tokens != NULL && words != NULL && kinds != NULL && n_tokens >= VF_COUNT);
     vocabulary_file_init(&file);
     if (is_other)
         vocabulary_file_set(file.tokens[VF_TOOL], "<other>");
-    for (uint32_t i = 0; i < n_tokens; i++) {
-        snprintf(words[i], sizeof words[i], "word%u", i);
-        tokens[i] = i < VF_COUNT ? file.tokens[i] : words[i];
-        kinds[i] = i < VF_COUNT ? file.kinds[i] : 1;
-    }
-    for (int i = 0; i < file.n_merges; i++)
-        merges[i] = file.merges[i];
-    gguf_writer_string(w, "tokenizer.ggml.model", file.model);
-    gguf_writer_string(w, "tokenizer.ggml.pre", file.pre);
-    gguf_writer_strings(w, "tokenizer.ggml.tokens", tokens, n_tokens);
-    gguf_writer_array(w, "tokenizer.ggml.token_type", GGUF_I32, kinds, n_tokens, n_tokens * sizeof *kinds);
-    gguf_writer_strings(w, "tokenizer.ggml.merges", merges, (size_t)file.n_merges);
-    gguf_writer_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)file.eos);
-    mem_free(kinds);
-    mem_free(words);
-    mem_free(tokens);
+    vocabulary_keys_add(w, &file, n_tokens);
 }
 
 /* Numbers of a tensor that is stored as F32 whatever the matrices are. */
