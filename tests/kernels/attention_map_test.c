@@ -161,9 +161,12 @@ static void run_oracles(const struct paged_kv *p, const struct kernels *kernels,
 
 START_TEST(only_a_repeat_makes_new_kv)
 {
-    const struct arrangement *a = &arrangements[_i];
+    static const char *const type_names[KV_TYPE_COUNT] = {
+        [KV_F16] = "f16", [KV_F32] = "f32", [KV_I8] = "int8"};
+    const struct arrangement *a = &arrangements[_i / KV_TYPE_COUNT];
+    enum kv_type type = (enum kv_type)(_i % KV_TYPE_COUNT);
     uint64_t seed = test_seed() + 1000 + (uint64_t)_i;
-    struct paged_spec spec = spec_of(a, KV_F16, &seed);
+    struct paged_spec spec = spec_of(a, type, &seed);
     spec.n_sequences = 1;
     struct paged_kv p;
     struct kernels kernels;
@@ -188,8 +191,8 @@ START_TEST(only_a_repeat_makes_new_kv)
         ck_assert_uint_eq(r.owner_map_bytes, 0);
         ck_assert_uint_eq(r.repeat_bytes * spec.n_kv_heads, r.logical_bytes * spec.n_query_heads);
         if (isa == ISA_SCALAR)
-            printf("%s: K/V %llu bytes, a repeat made %llu, grouped %llu\n",
-                   a->name, (unsigned long long)r.logical_bytes,
+            printf("%s, %s: K/V %llu bytes, a repeat made %llu, grouped %llu\n", a->name,
+                   type_names[type], (unsigned long long)r.logical_bytes,
                    (unsigned long long)r.repeat_bytes, (unsigned long long)r.grouped_bytes);
     }
     mem_free(out);
@@ -238,7 +241,8 @@ int main(void)
     suite_add_tcase(suite, tc);
     tcase_add_loop_test(tc, every_arrangement_is_the_same_bits_every_way, 0,
                         (int)ARRAY_LEN(arrangements) * KV_TYPE_COUNT);
-    tcase_add_loop_test(tc, only_a_repeat_makes_new_kv, 0, (int)ARRAY_LEN(arrangements));
+    tcase_add_loop_test(tc, only_a_repeat_makes_new_kv, 0,
+                        (int)ARRAY_LEN(arrangements) * KV_TYPE_COUNT);
     tcase_add_test(tc, groups_are_cut_evenly);
     return suite_run(suite);
 }
