@@ -85,6 +85,10 @@ static enum status read_key(const struct line *line, bool is_private, struct key
                             ret_why);
     if (len < ADMIN_KEY_LEAST || len > ADMIN_KEY_MOST)
         return refuse(line, "a key has 16 to 255 characters", ret_why);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return refuse(line, "a key has a control character, which no request can send",
+                          ret_why);
     if (!is_private)
         return refuse(line,
                       "the file holds a key as it is and others may read it: hash the key or take "

@@ -99,7 +99,7 @@ static void check_keys(const char *text, size_t len)
     }
     ASSERT(!admin_keys_find(keys, "", 0, &name, &role));
     for (size_t from = 0, to; from < len; from = to + 1) {
-        for (to = from; to < len && strchr(" \t\r\n", text[to]) == NULL; to++) {
+        for (to = from; to < len && memchr(" \t\r\n", text[to], 4) == NULL; to++) {
         }
         bool is_line_start = from == 0 || text[from - 1] == '\n';
         if (is_line_start && to - from >= ADMIN_KEY_LEAST && text[from] != '#' &&

@@ -58,6 +58,8 @@ static const struct {
     {PLAIN " view", "three words"},
     {PLAIN " view ada lovelace", "three words"},
     {"short view ada", "16 to 255"},
+    {PLAIN "\x01 view ada", "control character"},
+    {PLAIN "\x7f view ada", "control character"},
     {PLAIN " root ada", "view, operate or approve"},
     {PLAIN " View ada", "view, operate or approve"},
     {PLAIN " view ad:a", "letters"},
