@@ -487,13 +487,13 @@ END_TEST
 
 START_TEST(gemma_checkpoint)
 {
-    check_checkpoint("FOLDKV_TEST_GEMMA", 262144, 40, count(24, 100));
+    check_checkpoint("FOLDKV_TEST_GEMMA", 262144, 40, count(16, 100));
 }
 END_TEST
 
 START_TEST(qwen_checkpoint)
 {
-    check_checkpoint("FOLDKV_TEST_QWEN", 151936, 40, count(24, 100));
+    check_checkpoint("FOLDKV_TEST_QWEN", 151936, 40, count(16, 100));
 }
 END_TEST
 
