@@ -32,5 +32,43 @@ enum status why_set(struct why *w, enum status s, const char *field, const char 
     snprintf(w->field, sizeof w->field, "%s", field);
     make_printable(w->text);
     make_printable(w->field);
+    w->n_parts = 0;
     return s;
+}
+
+static struct why_part *add(struct why *w, const char *key)
+{
+    ASSERT(w->n_parts < WHY_PARTS_MAX);
+    struct why_part *part = &w->parts[w->n_parts++];
+    *part = (struct why_part){0};
+    snprintf(part->key, sizeof part->key, "%s", key);
+    return part;
+}
+
+void why_add_text(struct why *w, const char *key, const char *text)
+{
+    if (w == NULL)
+        return;
+    struct why_part *part = add(w, key);
+    snprintf(part->text, sizeof part->text, "%s", text);
+    make_printable(part->text);
+}
+
+void why_add_number(struct why *w, const char *key, uint64_t number)
+{
+    if (w == NULL)
+        return;
+    struct why_part *part = add(w, key);
+    part->is_number = true;
+    part->number = number;
+}
+
+void why_add_both(struct why *w, const char *left, const char *left_value, const char *right,
+                  const char *right_value)
+{
+    if (w == NULL)
+        return;
+    why_add_text(w, "field", w->field);
+    why_add_text(w, left, left_value != NULL ? left_value : "none");
+    why_add_text(w, right, right_value != NULL ? right_value : "none");
 }

@@ -37,6 +37,24 @@ START_TEST(it_is_cut_at_its_buffer)
 }
 END_TEST
 
+START_TEST(parts_go_with_the_line_that_was_set_last)
+{
+    struct why why = {0};
+    why_set(&why, STATUS_RECEIPTS_DISAGREE, "x", "they differ");
+    why_add_text(&why, "left", "a\nb");
+    why_add_number(&why, "right", UINT64_MAX);
+    ck_assert_uint_eq(why.n_parts, 2);
+    ck_assert_str_eq(why.parts[0].key, "left");
+    ck_assert_str_eq(why.parts[0].text, "a?b");
+    ck_assert(!why.parts[0].is_number && why.parts[1].is_number);
+    ck_assert_uint_eq(why.parts[1].number, UINT64_MAX);
+    why_set(&why, STATUS_IO, "y", "another");
+    ck_assert_uint_eq(why.n_parts, 0);
+    why_add_text(NULL, "left", "a");
+    why_add_number(NULL, "left", 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("why");
@@ -45,6 +63,7 @@ int main(void)
     tcase_add_test(tc, it_gives_the_status_back);
     tcase_add_test(tc, it_stays_one_printable_line);
     tcase_add_test(tc, it_is_cut_at_its_buffer);
+    tcase_add_test(tc, parts_go_with_the_line_that_was_set_last);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
