@@ -82,6 +82,51 @@ static bool has_passed(const json_t *found)
     return is_behind && json_is_true(json_object_get(json_object_get(found, "evaluation"), "passes"));
 }
 
+static long long axis_value(const json_t *matrix, const char *axis, size_t i)
+{
+    return (long long)json_integer_value(json_array_get(json_object_get(matrix, axis), i));
+}
+
+/* Cells are numbered query lengths quickest, contexts slowest. */
+static void show_failed_cells(const json_t *receipt)
+{
+    const json_t *matrix = json_object_get(receipt, "matrix");
+    size_t n_queries = json_array_size(json_object_get(matrix, "query_lengths")),
+           n_active = json_array_size(json_object_get(matrix, "active_requests")), i;
+    json_t *failure;
+    json_array_foreach(json_object_get(receipt, "cells_failed"), i, failure) {
+        size_t cell = (size_t)json_integer_value(json_object_get(failure, "cell"));
+        if (n_queries == 0 || n_active == 0)
+            return;
+        printf("failed      context %lld, %lld active, query %lld: %s\n",
+               axis_value(matrix, "contexts", cell / n_queries / n_active),
+               axis_value(matrix, "active_requests", cell / n_queries % n_active),
+               axis_value(matrix, "query_lengths", cell % n_queries), rollout_screen_text(failure, "why"));
+    }
+}
+
+static void show_failed_gates(const json_t *receipt)
+{
+    size_t i;
+    json_t *gate;
+    json_array_foreach(json_object_get(receipt, "gates"), i, gate)
+        if (strcmp(rollout_screen_text(gate, "verdict"), "pass") != 0)
+            printf("not passed  gate %s: %s (%s)\n", rollout_screen_text(gate, "gate"),
+                   rollout_screen_text(gate, "verdict"), rollout_screen_text(gate, "figures"));
+}
+
+static const char *verdict_of(const json_t *found)
+{
+    const char *ended = rollout_screen_text(found, "ended");
+    if (has_passed(found))
+        return "passed: it may be rolled out";
+    if (ended[0] != '\0')
+        return ended;
+    return json_is_object(json_object_get(found, "evaluation"))
+               ? "not passed"
+               : "the run said nothing of it; the daemon's log has the reason";
+}
+
 static void show_verdict(const json_t *found)
 {
     const json_t *receipt = json_object_get(found, "evaluation"), *cells = json_object_get(receipt, "cells");
@@ -90,12 +135,12 @@ static void show_verdict(const json_t *found)
     json_array_foreach(cells, i, cell)
         n_passed += json_is_true(cell);
     rollout_screen_gates(json_object_get(receipt, "gates"), false, stdout);
-    printf("\ncells       %zu of %zu passed\nmanifest    %s\ngeneration  %s\nstate       %s\n%s\n", n_passed,
-           json_array_size(cells), rollout_screen_text(receipt, "manifest_sha256"), rollout_screen_text(found, "id"),
-           rollout_screen_text(found, "state"),
-           has_passed(found)            ? "passed: it may be rolled out"
-           : json_is_object(receipt)    ? "not passed"
-                                        : "the run said nothing of it; the daemon's log has the reason");
+    printf("\ncells       %zu of %zu passed\n", n_passed, json_array_size(cells));
+    show_failed_cells(receipt);
+    if (!has_passed(found))
+        show_failed_gates(receipt);
+    printf("manifest    %s\ngeneration  %s\nstate       %s\n%s\n", rollout_screen_text(receipt, "manifest_sha256"),
+           rollout_screen_text(found, "id"), rollout_screen_text(found, "state"), verdict_of(found));
 }
 
 /* Until the evaluation is over. */

@@ -45,11 +45,18 @@ struct cell {
 
 static void PRINTF_LIKE(2, 3) fail(struct cell *cell, const char *format, ...)
 {
+    struct evaluation_run *run = cell->run;
+    struct cell_failure failure = {.cell = cell->index};
     va_list args;
+    if (run->has_failed[cell->index])
+        return; /* what came first brought on the rest */
     va_start(args, format);
-    vsnprintf(cell->run->progress.cell_why, sizeof cell->run->progress.cell_why, format, args);
+    vsnprintf(failure.why, sizeof failure.why, format, args);
     va_end(args);
-    cell->run->has_failed[cell->index] = true;
+    run->has_failed[cell->index] = true;
+    snprintf(run->progress.cell_why, sizeof run->progress.cell_why, "%s", failure.why);
+    if (run->result.n_failures < CELL_FAILURES_MAX)
+        run->result.failures[run->result.n_failures++] = failure;
 }
 
 /* True if the request did not go in because of what it asks: the cell is beyond the lane. */

@@ -31,17 +31,19 @@ static const struct matrix_axis *axis_of(const struct evaluation_matrix *matrix,
 static enum status check_axis(const struct matrix_axis *axis, const struct axis_row *row,
                               struct why *ret_why)
 {
+    char field[64];
+    snprintf(field, sizeof field, "matrix.%s", row->key);
     if (axis->n < 1 || axis->n > MATRIX_AXIS_MAX)
-        return why_set(ret_why, STATUS_BAD_REQUEST, row->key,
-                       "%s has %" PRIu32 " values: 1 to %d are needed", row->key, axis->n,
+        return why_set(ret_why, STATUS_BAD_REQUEST, field,
+                       "%s has %" PRIu32 " values: 1 to %d are needed", field, axis->n,
                        MATRIX_AXIS_MAX);
     for (uint32_t i = 0; i < axis->n; i++) {
         uint32_t least = i == 0 ? 1 : axis->values[i - 1] + 1;
+        snprintf(field, sizeof field, "matrix.%s[%" PRIu32 "]", row->key, i);
         if (axis->values[i] < least || axis->values[i] > row->most)
-            return why_set(ret_why, STATUS_BAD_REQUEST, row->key,
-                           "%s[%" PRIu32 "] is %" PRIu32 ": values rise, from %" PRIu32
-                           " to %" PRIu32,
-                           row->key, i, axis->values[i], least, row->most);
+            return why_set(ret_why, STATUS_BAD_REQUEST, field,
+                           "%s is %" PRIu32 ": values rise, from %" PRIu32 " to %" PRIu32, field,
+                           axis->values[i], least, row->most);
     }
     return OK;
 }
@@ -56,7 +58,7 @@ enum status evaluation_matrix_check(const struct evaluation_matrix *matrix, stru
     for (size_t i = 0; i < ARRAY_LEN(axis_rows); i++)
         TRY(check_axis(axis_of(matrix, i), &axis_rows[i], ret_why));
     if (evaluation_matrix_count(matrix) > EVALUATION_CELLS_MAX)
-        return why_set(ret_why, STATUS_BAD_REQUEST, "contexts",
+        return why_set(ret_why, STATUS_BAD_REQUEST, "matrix",
                        "the axes make %" PRIu32 " cells: at most %d are run",
                        evaluation_matrix_count(matrix), EVALUATION_CELLS_MAX);
     return OK;
@@ -96,12 +98,15 @@ enum status evaluation_matrix_read(const struct document_value *value,
     for (size_t i = 0; i < ARRAY_LEN(axis_rows); i++) {
         struct matrix_axis *axis = (struct matrix_axis *)((char *)&matrix + axis_rows[i].offset);
         const struct document_value *list = document_find(value, axis_rows[i].key);
-        TRY(document_array(list, axis_rows[i].key, 1, MATRIX_AXIS_MAX, ret_why));
+        char field[64];
+        snprintf(field, sizeof field, "matrix.%s", axis_rows[i].key);
+        TRY(document_array(list, field, 1, MATRIX_AXIS_MAX, ret_why));
         axis->n = (uint32_t)document_count(list);
         for (uint32_t v = 0; v < axis->n; v++) {
             uint64_t number;
-            TRY(document_number(document_at(list, v), axis_rows[i].key, 1, axis_rows[i].most,
-                                &number, ret_why));
+            snprintf(field, sizeof field, "matrix.%s[%" PRIu32 "]", axis_rows[i].key, v);
+            TRY(document_number(document_at(list, v), field, 1, axis_rows[i].most, &number,
+                                ret_why));
             axis->values[v] = (uint32_t)number;
         }
     }

@@ -185,9 +185,11 @@ enum status evaluation_manifest_write(const struct evaluation_manifest *manifest
 static enum status read_subject(const struct document_value *root,
                                 struct evaluation_subject *ret_subject, struct why *ret_why)
 {
-    const struct document_value *side = document_find(root, "candidate");
+    const struct document_value *side = document_find(root, "candidate"),
+                                *baseline = document_find(root, "baseline");
     TRY(document_object(root, "the manifest", ret_why));
     TRY(document_object(side, "candidate", ret_why));
+    TRY(document_object(baseline, "baseline", ret_why));
     TRY(document_hash(document_find(root, "dataset_sha256"), "dataset_sha256", ret_subject->dataset,
                       ret_why));
     TRY(document_hash(document_find(side, "checkpoint_sha256"), "candidate.checkpoint_sha256",
@@ -196,9 +198,13 @@ static enum status read_subject(const struct document_value *root,
                       ret_why));
     TRY(document_hash(document_find(side, "kernel_plan_sha256"), "candidate.kernel_plan_sha256",
                       ret_subject->kernel_plan, ret_why));
+    TRY(document_hash(document_find(baseline, "identity"), "baseline.identity",
+                      ret_subject->baseline_identity, ret_why));
+    TRY(document_hash(document_find(baseline, "kernel_plan_sha256"), "baseline.kernel_plan_sha256",
+                      ret_subject->baseline_plan, ret_why));
     gate_thresholds_defaults(&ret_subject->thresholds);
     return gate_thresholds_read(&ret_subject->thresholds, document_find(root, "thresholds"),
-                                ret_why);
+                                "thresholds", ret_why);
 }
 
 enum status evaluation_subject_read(struct slice manifest, struct evaluation_subject *ret_subject,

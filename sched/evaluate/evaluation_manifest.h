@@ -51,6 +51,7 @@ struct evaluation_subject {
     uint8_t dataset[SHA256_BYTES];
     uint8_t checkpoint[SHA256_BYTES], identity[SHA256_BYTES]; /* the candidate's */
     uint8_t kernel_plan[SHA256_BYTES];
+    uint8_t baseline_identity[SHA256_BYTES], baseline_plan[SHA256_BYTES];
     struct gate_thresholds thresholds;
 };
 /* From the text of a manifest. BAD_FILE names what is missing; NO_MEMORY. */

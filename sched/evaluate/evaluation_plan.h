@@ -57,6 +57,9 @@ enum { EVALUATION_REPETITIONS_MAX = 1024, EVALUATION_WARMUP_MAX = 8, EVALUATION_
  * running_max, queries of one token and of a chunk. */
 void evaluation_matrix_default(const struct evaluation_room *room,
                                struct evaluation_matrix *ret_matrix);
+/* BAD_REQUEST names the first value that the room does not hold, and the bound. */
+enum status evaluation_matrix_fits(const struct evaluation_matrix *matrix,
+                                   const struct evaluation_room *room, struct why *ret_why) MUST_USE;
 /* Sets matrix, repetitions and thresholds to their defaults; the other members stay. */
 void evaluation_terms_defaults(const struct evaluation_room *room, struct evaluation_terms *terms);
 /* Changes what the body of POST ...:evaluate names: {"matrix": {...}, "repetitions", "repetitions_max",

@@ -42,6 +42,20 @@ static void write_cells(const struct evaluation_cells *cells, struct canonical_j
     canonical_close_array(json);
 }
 
+static void write_failures(const struct evaluation_result *result, struct canonical_json *json)
+{
+    if (result->n_failures == 0)
+        return;
+    canonical_open_array(json, "cells_failed");
+    for (uint32_t i = 0; i < result->n_failures; i++) {
+        canonical_open_object(json, NULL);
+        canonical_integer(json, "cell", result->failures[i].cell);
+        canonical_text(json, "why", result->failures[i].why);
+        canonical_close_object(json);
+    }
+    canonical_close_array(json);
+}
+
 static void write_gates(const struct gate_judgement judgements[GATE_COUNT],
                         struct canonical_json *json)
 {
@@ -66,6 +80,7 @@ enum status evaluation_receipt_write(const struct evaluation_result *result,
     canonical_init(&json, EVALUATION_RECEIPT_BYTES_MAX);
     canonical_open_object(&json, NULL);
     write_cells(&result->cells, &json);
+    write_failures(result, &json);
     gate_evidence_write(&result->evidence, "evidence", &json);
     write_gates(judgements, &json);
     canonical_hash(&json, "manifest_sha256", result->manifest);
@@ -75,6 +90,32 @@ enum status evaluation_receipt_write(const struct evaluation_result *result,
     gate_thresholds_write(thresholds, "thresholds", &json);
     canonical_close_object(&json);
     return canonical_take(&json, ret_text, ret_hash);
+}
+
+static enum status read_failures(const struct document_value *list, uint32_t n_cells,
+                                 struct evaluation_result *ret_result, struct why *ret_why)
+{
+    if (list == NULL)
+        return OK;
+    TRY(document_array(list, "cells_failed", 1, CELL_FAILURES_MAX, ret_why));
+    ret_result->n_failures = (uint32_t)document_count(list);
+    for (uint32_t i = 0; i < ret_result->n_failures; i++) {
+        struct cell_failure *failure = &ret_result->failures[i];
+        const struct document_value *item = document_at(list, i);
+        const char *text;
+        uint64_t cell;
+        TRY(document_object(item, "cells_failed", ret_why));
+        TRY(document_number(document_find(item, "cell"), "cells_failed.cell", 0, n_cells - 1, &cell,
+                            ret_why));
+        TRY(document_text(document_find(item, "why"), "cells_failed.why", 1,
+                          sizeof failure->why - 1, &text, ret_why));
+        if (ret_result->cells.has_passed[cell])
+            return document_refuse(item, "cells_failed", "a cell that passed has not failed",
+                                   ret_why);
+        failure->cell = (uint32_t)cell;
+        snprintf(failure->why, sizeof failure->why, "%s", text);
+    }
+    return OK;
 }
 
 static enum status read_result(const struct document_value *root,
@@ -90,6 +131,7 @@ static enum status read_result(const struct document_value *root,
     for (uint32_t i = 0; i < n; i++)
         TRY(document_bool(document_at(cells, i), "cells", &ret_result->cells.has_passed[i],
                           ret_why));
+    TRY(read_failures(document_find(root, "cells_failed"), n, ret_result, ret_why));
     return gate_evidence_read(document_find(root, "evidence"), &ret_result->evidence, ret_why);
 }
 

@@ -10,11 +10,19 @@
 #include "sched/evaluate/evaluation_cells.h"
 #include "sched/judge/gate.h"
 
-enum { EVALUATION_RECEIPT_BYTES_MAX = 1 << 20 };
+enum { EVALUATION_RECEIPT_BYTES_MAX = 1 << 20, CELL_FAILURES_MAX = 16 };
+
+/* Why a cell did not pass. */
+struct cell_failure {
+    uint32_t cell;
+    char why[160];
+};
 
 struct evaluation_result {
     uint8_t manifest[SHA256_BYTES]; /* hash of the manifest that was settled before the run */
     struct evaluation_cells cells;
+    uint32_t n_failures; /* the first of them that there is room for; a receipt without any says nothing of it */
+    struct cell_failure failures[CELL_FAILURES_MAX];
     struct gate_evidence evidence; /* over the whole run; the baseline stands in for control */
 };
 

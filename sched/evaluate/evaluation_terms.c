@@ -47,6 +47,34 @@ void evaluation_matrix_default(const struct evaluation_room *room,
     *ret_matrix = matrix;
 }
 
+static enum status axis_fits(const struct matrix_axis *axis, const char *key, uint32_t most,
+                             const char *bound, struct why *ret_why)
+{
+    char field[64];
+    uint32_t i = axis->n - 1; /* values rise */
+    if (axis->values[i] <= most)
+        return OK;
+    while (i > 0 && axis->values[i - 1] > most)
+        i--;
+    snprintf(field, sizeof field, "matrix.%s[%" PRIu32 "]", key, i);
+    (void)why_set(ret_why, STATUS_BAD_REQUEST, field, "%s is %" PRIu32 ": at most %" PRIu32 ", %s",
+                  field, axis->values[i], most, bound);
+    why_add_number(ret_why, "value", axis->values[i]);
+    why_add_number(ret_why, "most", most);
+    return STATUS_BAD_REQUEST;
+}
+
+enum status evaluation_matrix_fits(const struct evaluation_matrix *matrix,
+                                   const struct evaluation_room *room, struct why *ret_why)
+{
+    TRY(axis_fits(&matrix->active_requests, "active_requests", room->running_max,
+                  "which engine.running_max lets run at once", ret_why));
+    TRY(axis_fits(&matrix->contexts, "contexts", room->context,
+                  "the context that candidate and baseline can hold", ret_why));
+    return axis_fits(&matrix->query_lengths, "query_lengths", room->prefill_chunk,
+                     "the rows of a step that engine.prefill_chunk allows", ret_why);
+}
+
 void evaluation_terms_defaults(const struct evaluation_room *room, struct evaluation_terms *terms)
 {
     evaluation_matrix_default(room, &terms->matrix);
@@ -83,7 +111,7 @@ static enum status read_root(const struct document_value *root, struct evaluatio
                    &terms->repetitions_max, ret_why));
     TRY(read_count(root, "warmup_runs", 0, EVALUATION_WARMUP_MAX, &terms->warmup_runs, ret_why));
     if ((value = document_find(root, "thresholds")) != NULL)
-        TRY(gate_thresholds_read(&terms->thresholds, value, ret_why));
+        TRY(gate_thresholds_read(&terms->thresholds, value, "thresholds", ret_why));
     if ((value = document_find(root, "set")) != NULL)
         TRY(document_text(value, "set", 1, SET_PATH_MAX, ret_path, ret_why));
     return OK;

@@ -69,16 +69,19 @@ static void insert_slice(struct gate_thresholds *thresholds, const char *name, u
 }
 
 static enum status read_slices(struct gate_thresholds *thresholds,
-                               const struct document_value *slices, struct why *ret_why)
+                               const struct document_value *slices, const char *key,
+                               struct why *ret_why)
 {
     const struct document_value *value;
     const char *name;
-    TRY(document_object(slices, "gates.quality.slices", ret_why));
+    char list[FIELD_ROOM];
+    snprintf(list, sizeof list, "%.16s.quality.slices", key);
+    TRY(document_object(slices, list, ret_why));
     thresholds->n_slices = 0;
     for (size_t i = 0; (name = document_member(slices, i, &value)) != NULL; i++) {
         char field[FIELD_ROOM];
         uint64_t eps_ppm;
-        snprintf(field, sizeof field, "gates.quality.slices.%.48s", name);
+        snprintf(field, sizeof field, "%.16s.quality.slices.%.48s", key, name);
         if (!slice_name_is_valid(name))
             return why_set(ret_why, STATUS_BAD_REQUEST, field,
                            "%s: a slice's name is 1 to %d of a-z 0-9 _ . -", field, SLICE_NAME_MAX);
@@ -92,12 +95,13 @@ static enum status read_slices(struct gate_thresholds *thresholds,
     return OK;
 }
 
-static enum status refuse_name(const char *gate, const char *name, struct why *ret_why)
+static enum status refuse_name(const char *key, const char *gate, const char *name,
+                               struct why *ret_why)
 {
     char field[FIELD_ROOM], list[160];
     size_t len = 0;
     list[0] = '\0';
-    snprintf(field, sizeof field, "gates.%.20s.%.40s", gate, name);
+    snprintf(field, sizeof field, "%.16s.%.20s.%.40s", key, gate, name);
     for (size_t i = 0; i < gate_threshold_count && len < sizeof list; i++)
         if (strcmp(gate_threshold_rows[i].gate, gate) == 0)
             len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len > 0 ? ", " : "",
@@ -106,24 +110,25 @@ static enum status refuse_name(const char *gate, const char *name, struct why *r
                    list, strcmp(gate, "quality") == 0 ? ", slices" : "");
 }
 
-static enum status read_gate(struct gate_thresholds *thresholds, const char *gate,
-                             const struct document_value *members, struct why *ret_why)
+static enum status read_gate(struct gate_thresholds *thresholds, const char *key,
+                             const char *gate, const struct document_value *members,
+                             struct why *ret_why)
 {
     const struct document_value *value;
     const char *name;
     char field[FIELD_ROOM];
-    snprintf(field, sizeof field, "gates.%s", gate);
+    snprintf(field, sizeof field, "%.16s.%.20s", key, gate);
     TRY(document_object(members, field, ret_why));
     for (size_t i = 0; (name = document_member(members, i, &value)) != NULL; i++) {
         uint64_t number;
         if (strcmp(gate, "quality") == 0 && strcmp(name, "slices") == 0) {
-            TRY(read_slices(thresholds, value, ret_why));
+            TRY(read_slices(thresholds, value, key, ret_why));
             continue;
         }
         size_t row = row_of(gate, name);
         if (row == gate_threshold_count)
-            return refuse_name(gate, name, ret_why);
-        snprintf(field, sizeof field, "gates.%s.%s", gate, name);
+            return refuse_name(key, gate, name, ret_why);
+        snprintf(field, sizeof field, "%.16s.%.20s.%.40s", key, gate, name);
         TRY(document_number(value, field, gate_threshold_rows[row].least,
                             gate_threshold_rows[row].most, &number, ret_why));
         *member(thresholds, row) = (uint32_t)number;
@@ -132,7 +137,8 @@ static enum status read_gate(struct gate_thresholds *thresholds, const char *gat
 }
 
 enum status gate_thresholds_read(struct gate_thresholds *thresholds,
-                                 const struct document_value *gates, struct why *ret_why)
+                                 const struct document_value *gates, const char *key,
+                                 struct why *ret_why)
 {
     static const char *const keys[] = {
 #define GATE(NAME, key, judged, without, trigger, against, rule) #key,
@@ -141,10 +147,12 @@ enum status gate_thresholds_read(struct gate_thresholds *thresholds,
     };
     const struct document_value *value;
     const char *gate;
-    TRY(document_object(gates, "gates", ret_why));
-    TRY(document_known(gates, "gates.", keys, ARRAY_LEN(keys), ret_why));
+    char prefix[FIELD_ROOM];
+    snprintf(prefix, sizeof prefix, "%.16s.", key);
+    TRY(document_object(gates, key, ret_why));
+    TRY(document_known(gates, prefix, keys, ARRAY_LEN(keys), ret_why));
     for (size_t i = 0; (gate = document_member(gates, i, &value)) != NULL; i++)
-        TRY(read_gate(thresholds, gate, value, ret_why));
+        TRY(read_gate(thresholds, key, gate, value, ret_why));
     return OK;
 }
 

@@ -34,10 +34,11 @@ extern const size_t gate_threshold_count;
 uint32_t gate_threshold_value(const struct gate_thresholds *thresholds, size_t i);
 
 void gate_thresholds_defaults(struct gate_thresholds *ret_thresholds);
-/* Changes what a plan file's "gates" object names; quality may have "slices": {"code": 10000}. A
- * failure names the threshold, the value and what is right, and leaves thresholds partly changed. */
+/* Changes what the object names (a plan's "gates", the "thresholds" of an evaluation: key says which); quality may have
+ * "slices": {"code": 10000}. A failure names the threshold, the value and what is right, and leaves thresholds partly changed. */
 enum status gate_thresholds_read(struct gate_thresholds *thresholds,
-                                 const struct document_value *gates, struct why *ret_why) MUST_USE;
+                                 const struct document_value *gates, const char *key,
+                                 struct why *ret_why) MUST_USE;
 /* Every threshold, under key. */
 void gate_thresholds_write(const struct gate_thresholds *thresholds, const char *key,
                            struct canonical_json *json);

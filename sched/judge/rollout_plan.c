@@ -114,7 +114,7 @@ static enum status read_root(const struct document_value *root, struct rollout_p
     if ((value = document_find(root, "auto_approve")) != NULL)
         TRY(document_bool(value, "auto_approve", &plan->auto_approve, ret_why));
     if ((value = document_find(root, "gates")) != NULL)
-        TRY(gate_thresholds_read(&plan->thresholds, value, ret_why));
+        TRY(gate_thresholds_read(&plan->thresholds, value, "gates", ret_why));
     value = document_find(root, "steps");
     TRY(document_array(value, "steps", 1, ROLLOUT_STEPS_MAX, ret_why));
     plan->n_steps = (uint32_t)document_count(value);

@@ -151,12 +151,12 @@ START_TEST(wrong_axes_are_refused_by_name)
 {
     static const char *const wrong[][2] = {
         {"{\"active_requests\":[1],\"contexts\":[2,1],\"query_lengths\":[1]}",
-         "contexts[1] is 1: values rise, from 3"},
+         "matrix.contexts[1] is 1: values rise, from 3"},
         {"{\"active_requests\":[],\"contexts\":[1],\"query_lengths\":[1]}",
-         "active_requests is []"},
-        {"{\"active_requests\":[1],\"contexts\":[1]}", "query_lengths is missing"},
+         "matrix.active_requests is []"},
+        {"{\"active_requests\":[1],\"contexts\":[1]}", "matrix.query_lengths is missing"},
         {"{\"active_requests\":[0],\"contexts\":[1],\"query_lengths\":[1]}",
-         "active_requests is 0"},
+         "matrix.active_requests[0] is 0"},
         {"{\"active_requests\":[1],\"contexts\":[1],\"query_lengths\":[1],\"page_sizes\":[64]}",
          "matrix.page_sizes is unknown"},
         {"{\"active_requests\":[1,2,3,4,5,6,7,8,9],\"contexts\":[1,2,3,4,5,6,7,8],"

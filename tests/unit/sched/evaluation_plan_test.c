@@ -116,6 +116,27 @@ START_TEST(a_default_matrix_covers_its_room)
 }
 END_TEST
 
+START_TEST(what_the_room_does_not_hold_is_named_with_the_bound)
+{
+    static const struct {
+        struct evaluation_matrix matrix;
+        const char *said;
+    } wrong[] = {
+        {{{2, {256, 1025}}, {1, {4}}, {1, {128}}}, "matrix.contexts[1] is 1025: at most 1024"},
+        {{{1, {1024}}, {3, {4, 5, 6}}, {1, {128}}}, "matrix.active_requests[1] is 5: at most 4"},
+        {{{1, {1024}}, {1, {4}}, {1, {129}}}, "matrix.query_lengths[0] is 129: at most 128"},
+    };
+    const struct evaluation_matrix right = {{1, {1024}}, {1, {4}}, {1, {128}}};
+    ck_assert_int_eq(evaluation_matrix_fits(&right, &room, &why), OK);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        ck_assert_int_eq(evaluation_matrix_fits(&wrong[i].matrix, &room, &why),
+                         STATUS_BAD_REQUEST);
+        ck_assert_msg(strstr(why.text, wrong[i].said) != NULL, "%s", why.text);
+        ck_assert_uint_eq(why.n_parts, 2);
+    }
+}
+END_TEST
+
 START_TEST(a_shape_ends_at_its_context)
 {
     for (uint32_t context = 3; context < 2000; context += 61)
@@ -164,12 +185,14 @@ static const struct {
 } bad_bodies[] = {
     {"[]", "the body"},
     {"{\"matrices\":1}", "matrices"},
-    {"{\"matrix\":{\"contexts\":[2,1],\"active_requests\":[1],\"query_lengths\":[1]}}", "contexts"},
+    {"{\"matrix\":{\"contexts\":[2,1],\"active_requests\":[1],\"query_lengths\":[1]}}",
+     "matrix.contexts[1] is 1"},
     {"{\"repetitions\":0}", "repetitions"},
     {"{\"repetitions\":4,\"repetitions_max\":3}", "repetitions_max"},
     {"{\"warmup_runs\":9}", "warmup_runs"},
     {"{\"set\":\"\"}", "set"},
-    {"{\"thresholds\":{\"quality\":{\"eps\":1}}}", "eps"},
+    {"{\"thresholds\":{\"quality\":{\"eps\":1}}}", "thresholds.quality.eps"},
+    {"{\"thresholds\":{\"speed\":{}}}", "thresholds.speed"},
 };
 
 START_TEST(a_bad_body_is_refused_by_name)
@@ -283,6 +306,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_default_matrix_fits_its_room);
     tcase_add_test(tc, a_default_matrix_covers_its_room);
+    tcase_add_test(tc, what_the_room_does_not_hold_is_named_with_the_bound);
     tcase_add_test(tc, a_shape_ends_at_its_context);
     tcase_add_test(tc, a_body_changes_what_it_names);
     tcase_add_loop_test(tc, a_bad_body_is_refused_by_name, 0, (int)ARRAY_LEN(bad_bodies));

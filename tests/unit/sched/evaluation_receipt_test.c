@@ -58,6 +58,24 @@ START_TEST(a_receipt_is_read_back)
 }
 END_TEST
 
+START_TEST(why_cells_failed_is_read_back)
+{
+    struct why why = {0};
+    result.n_failures = 1;
+    result.failures[0] = (struct cell_failure){.cell = 1, .why = "3 requests were preempted"};
+    char *text = written();
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"cells_failed\":[{\"cell\":1,\"why\":\"3 requests were preempted\"}]"));
+    ck_assert_msg(read(text, &why) == OK, "%s", why.text);
+    ck_assert_mem_eq(&result, &again, sizeof again);
+    mem_free(text);
+    result.failures[0].cell = 0; /* which passed */
+    text = written();
+    ck_assert_int_eq(read(text, &why), STATUS_BAD_FILE);
+    mem_free(text);
+}
+END_TEST
+
 START_TEST(it_passes_only_whole)
 {
     result.cells.has_passed[0] = false;
@@ -119,6 +137,7 @@ int main(void)
     TCase *tc = tcase_create("evaluation_receipt");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_receipt_is_read_back);
+    tcase_add_test(tc, why_cells_failed_is_read_back);
     tcase_add_test(tc, it_passes_only_whole);
     tcase_add_loop_test(tc, forgeries_are_found, 0, 7);
     tcase_add_test(tc, memory_that_cannot_be_had);

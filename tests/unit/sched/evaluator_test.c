@@ -291,6 +291,13 @@ START_TEST(cells_that_cannot_be_run_fail_alone)
         ck_assert_msg(end.cells.has_passed[i] == expected[i], "cell %u", i);
     ck_assert_uint_eq(result->evidence.canary.n_errors, 0);
     ck_assert_uint_eq(evaluation_cells_most(&end.cells).context, 128);
+    ck_assert_uint_eq(result->n_failures, 3); /* each once, with its reason */
+    bool is_told[4] = {false};
+    for (uint32_t i = 0; i < result->n_failures; i++) {
+        is_told[result->failures[i].cell] = true;
+        ck_assert_str_ne(result->failures[i].why, "");
+    }
+    ck_assert(!is_told[0] && is_told[1] && is_told[2] && is_told[3]);
     mem_free(end.receipt);
     mem_free(result);
 }
