@@ -65,7 +65,8 @@ struct lane_terms {
  * urgent it takes a few milliseconds. */
 enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
                       struct engine *engine, struct lane **ret_lane, struct why *ret_why) MUST_USE;
-/* NO_MEMORY with the figures, if lane_load would refuse the file for want of memory now; terms->checkpoint is known. */
+/* NO_MEMORY with the figures, in ret_why's parts too (weights_bytes, cache_bytes, control_bytes, available_bytes), if lane_load
+ * would refuse the file for want of memory now; terms->checkpoint is known, or terms->kept is there and gguf not looked at. */
 enum status lane_check_room(const struct gguf *gguf, const struct lane_terms *terms,
                             struct engine *engine, struct why *ret_why) MUST_USE;
 /* One that was never added; others go by engine_remove. Takes NULL. */

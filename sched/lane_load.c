@@ -23,6 +23,7 @@
 enum { NICE_MOST = 19, THREADS_BESIDE = 2 };
 
 struct loading {
+    struct engine *engine;
     const struct gguf *gguf;
     const struct lane_terms *terms;
     struct lane *lane;
@@ -56,7 +57,7 @@ static enum status find_weights(struct loading *l)
     if (memcmp(sha256, unknown, sizeof sha256) == 0 &&
         sha256_of(file.bytes, file.len, sha256) != OK)
         return why_set(l->ret_why, STATUS_NO_MEMORY, "", "no memory to hash the file");
-    l->weights = engine_find_weights(l->lane->engine, sha256);
+    l->weights = engine_find_weights(l->engine, sha256);
     return OK;
 }
 
@@ -83,13 +84,19 @@ static enum status check_room(const struct loading *l)
     uint64_t pool = l->terms->cache_bytes, control = l->terms->control_bytes;
     uint64_t available = available_memory_bytes();
     const double mib = 1048576.0;
-    if (weights > available || pool > available - weights || control > available - weights - pool)
-        return why_set(l->ret_why, STATUS_NO_MEMORY, "",
-                       "beside what is loaded the weights take %.1f MiB, the page pool %.1f MiB "
-                       "and that of a control arm %.1f MiB: %.1f MiB are available",
-                       (double)weights / mib, (double)pool / mib, (double)control / mib,
-                       (double)available / mib);
-    return OK;
+    if (weights <= available && pool <= available - weights &&
+        control <= available - weights - pool)
+        return OK;
+    (void)why_set(l->ret_why, STATUS_NO_MEMORY, "",
+                  "beside what is loaded the weights take %.1f MiB, the page pool %.1f MiB "
+                  "and that of a control arm %.1f MiB: %.1f MiB are available",
+                  (double)weights / mib, (double)pool / mib, (double)control / mib,
+                  (double)available / mib);
+    why_add_number(l->ret_why, "weights_bytes", weights);
+    why_add_number(l->ret_why, "cache_bytes", pool);
+    why_add_number(l->ret_why, "control_bytes", control);
+    why_add_number(l->ret_why, "available_bytes", available);
+    return STATUS_NO_MEMORY;
 }
 
 enum status lane_check_room(const struct gguf *gguf, const struct lane_terms *terms,
@@ -198,7 +205,7 @@ static enum status build(struct loading *l)
 static void *load(void *arg)
 {
     struct loading *l = arg;
-    l->is_beside = engine_lane_count(l->lane->engine) > 0;
+    l->is_beside = engine_lane_count(l->engine) > 0;
     if (l->is_beside && !is_urgent(l)) /* a courtesy to those who run */
         (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_MOST);
     l->status = build(l);
@@ -216,7 +223,8 @@ enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the lane");
     lane->engine = engine;
     pthread_mutex_init(&lane->pool_lock, NULL);
-    struct loading l = {.gguf = gguf, .terms = terms, .lane = lane, .ret_why = ret_why};
+    struct loading l = {
+        .engine = engine, .gguf = gguf, .terms = terms, .lane = lane, .ret_why = ret_why};
     pthread_t loader;
     if (is_urgent(&l))
         (void)load(&l);

@@ -21,18 +21,10 @@ enum agreement_receipt {
 /* "checkpoint", "cache", "plan", "placement": a receipt's kind, and its key in a generation's row. */
 const char *agreement_receipt_text(enum agreement_receipt receipt);
 
-/* Where two receipts differ; texts are cut to fit. */
-struct disagreement {
-    const char
-        *field; /* of agreement.def; "unowned_query_heads"; or "" where a receipt is missing */
-    enum agreement_receipt left, right;
-    char left_value[96], right_value[96];
-};
-
 /* identity is what the generation was registered with (hex). RECEIPTS_DISAGREE: ret_why says it in a
- * line with both values side by side, ret_disagreement (may be NULL) in parts. A record without json is a
- * missing receipt. */
+ * line with both values side by side, and in parts: "field" and each receipt's value under its kind (of
+ * unowned_query_heads: placement's and "allowed"). A record without json is a missing receipt. */
 enum status agreement_check(const struct record receipts[AGREEMENT_RECEIPTS], const char *identity,
-                            struct disagreement *ret_disagreement, struct why *ret_why) MUST_USE;
+                            struct why *ret_why) MUST_USE;
 
 #endif

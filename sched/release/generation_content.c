@@ -36,17 +36,6 @@ enum status generation_content_tokenizer(const struct gguf *gguf, char ret_hex[S
     return OK;
 }
 
-static enum status plan_hash(const struct graph *graph, const struct manifest *manifest,
-                             enum kv_type type, const struct kernels *kernels,
-                             char ret_hex[SHA256_HEX])
-{
-    struct record plan;
-    kernel_plan_write(graph, manifest, type, kernels, &plan);
-    enum status s = record_hash(&plan, ret_hex);
-    record_release(&plan);
-    return s;
-}
-
 enum status generation_content_read(const struct gguf *gguf, const char *checkpoint,
                                     const char *kv_type, const struct kernels *kernels,
                                     struct generation_content *ret_content, struct why *ret_why)
@@ -63,7 +52,7 @@ enum status generation_content_read(const struct gguf *gguf, const char *checkpo
     if (s == OK) {
         sha256_hex(hash, ret_content->checkpoint);
         sha256_hex(manifest->identity, ret_content->identity);
-        s = plan_hash(graph, manifest, type, kernels, ret_content->plan);
+        s = kernel_plan_hash(graph, manifest, type, kernels, ret_content->plan);
     }
     if (s == OK)
         s = generation_content_tokenizer(gguf, ret_content->tokenizer);

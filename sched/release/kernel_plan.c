@@ -138,3 +138,14 @@ void kernel_plan_write(const struct graph *graph, const struct manifest *manifes
     record_set_text(ret_plan, "rope_coordinate_order", kernel_plan_rope(graph));
     record_set_text(ret_plan, "windows_hash", hashes.windows);
 }
+
+enum status kernel_plan_hash(const struct graph *graph, const struct manifest *manifest,
+                             enum kv_type kv_type, const struct kernels *kernels,
+                             char ret_hex[SHA256_HEX])
+{
+    struct record plan;
+    kernel_plan_write(graph, manifest, kv_type, kernels, &plan);
+    enum status s = record_hash(&plan, ret_hex);
+    record_release(&plan);
+    return s;
+}

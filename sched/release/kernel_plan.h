@@ -28,5 +28,9 @@ const char *kernel_plan_rope(const struct graph *graph);
 void kernel_plan_write(const struct graph *graph, const struct manifest *manifest,
                        enum kv_type kv_type, const struct kernels *kernels,
                        struct record *ret_plan);
+/* The name of the plan that would be written. NO_MEMORY. */
+enum status kernel_plan_hash(const struct graph *graph, const struct manifest *manifest,
+                             enum kv_type kv_type, const struct kernels *kernels,
+                             char ret_hex[SHA256_HEX]) MUST_USE;
 
 #endif

@@ -10,6 +10,7 @@
 #include "config/mem.h"
 #include "sched/evaluate/evaluation_manifest.h"
 #include "sched/evaluate/evaluation_receipt.h"
+#include "sched/release/release.h"
 #include "sched/release/release_state.h"
 #include "sched/judge/rollout_receipt.h"
 
@@ -50,17 +51,60 @@ static enum status check_hash(const struct record *generation, const char *key,
     sha256_hex(found, hex);
     if (own != NULL && strcmp(own, hex) == 0)
         return OK;
-    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, key,
-                   "the evaluation is of %s %.16s, the generation has %.16s", key, hex,
-                   own != NULL ? own : "none");
+    (void)why_set(ret_why, STATUS_RECEIPTS_DISAGREE, key,
+                  "the evaluation is of %s %.16s, the generation has %.16s", key, hex,
+                  own != NULL ? own : "none");
+    why_add_both(ret_why, "evaluated", hex, "generation", own);
+    return STATUS_RECEIPTS_DISAGREE;
 }
 
-static enum status check_subject(const struct record *generation,
+/* What a generation was loaded with last, from its plan receipt. */
+struct loaded {
+    char plan[SHA256_HEX], backend[24];
+};
+
+static enum status loaded_of(struct registry *r, const struct record *generation,
+                             struct loaded *ret_loaded, struct why *ret_why)
+{
+    struct record named = record_child(generation, "receipts"), receipt;
+    const char *hash = record_text(&named, "plan");
+    *ret_loaded = (struct loaded){.plan = "none", .backend = "none"};
+    if (hash == NULL)
+        return OK;
+    TRY(registry_get(r, REGISTRY_RECEIPTS, hash, &receipt, ret_why));
+    const char *plan = record_text(&receipt, "plan"), *backend = record_text(&receipt, "backend");
+    if (plan != NULL)
+        snprintf(ret_loaded->plan, sizeof ret_loaded->plan, "%s", plan);
+    if (backend != NULL)
+        snprintf(ret_loaded->backend, sizeof ret_loaded->backend, "%s", backend);
+    record_release(&receipt);
+    return OK;
+}
+
+static enum status check_plan(struct registry *r, const struct record *generation,
+                              const struct evaluation_subject *subject, struct why *ret_why)
+{
+    struct loaded loaded;
+    char hex[SHA256_HEX];
+    TRY(loaded_of(r, generation, &loaded, ret_why));
+    sha256_hex(subject->kernel_plan, hex);
+    if (strcmp(loaded.plan, hex) == 0)
+        return OK;
+    (void)why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "plan",
+                  "it was evaluated with kernel plan %.16s and is loaded with %.16s (backend %s): "
+                  "evaluate it again",
+                  hex, loaded.plan, loaded.backend);
+    why_add_both(ret_why, "evaluated", hex, "loaded", loaded.plan);
+    why_add_text(ret_why, "backend", loaded.backend);
+    return STATUS_RECEIPTS_DISAGREE;
+}
+
+static enum status check_subject(struct registry *r, const struct record *generation,
                                  const struct evaluation_subject *subject, struct why *ret_why)
 {
     TRY(check_hash(generation, "checkpoint", subject->checkpoint, ret_why));
     TRY(check_hash(generation, "identity", subject->identity, ret_why));
-    TRY(check_hash(generation, "plan", subject->kernel_plan, ret_why));
+    TRY(check_plan(r, generation, subject, ret_why));
     return check_hash(generation, "evaluation_set", subject->dataset, ret_why);
 }
 
@@ -114,12 +158,66 @@ enum status release_evidence_evaluation(struct registry *registry, const struct 
         s = as_disagreement(
             evaluation_subject_read((struct slice){manifest, strlen(manifest)}, &subject, ret_why));
     if (s == OK)
-        s = check_subject(generation, &subject, ret_why);
+        s = check_subject(registry, generation, &subject, ret_why);
     if (s == OK)
         s = check_result(hash, receipt, &subject.thresholds, ret_why);
     mem_free(manifest);
     mem_free(receipt);
     return s;
+}
+
+static enum status check_baseline(const char *what, const uint8_t evaluated[SHA256_BYTES],
+                                  const char *stable, struct why *ret_why)
+{
+    char hex[SHA256_HEX];
+    sha256_hex(evaluated, hex);
+    if (stable != NULL && strcmp(stable, hex) == 0)
+        return OK;
+    (void)why_set(ret_why, STATUS_RECEIPTS_DISAGREE, what,
+                  "it was evaluated against a baseline of %s %.16s, the stable generation has "
+                  "%.16s: evaluate it again",
+                  strcmp(what, "baseline") == 0 ? "identity" : "kernel plan", hex,
+                  stable != NULL ? stable : "none");
+    why_add_both(ret_why, "evaluated", hex, "stable", stable);
+    return STATUS_RECEIPTS_DISAGREE;
+}
+
+static enum status check_stable(struct registry *r, const struct evaluation_subject *subject,
+                                struct why *ret_why)
+{
+    struct record route, stable;
+    struct loaded loaded;
+    TRY(registry_get(r, REGISTRY_ROUTES, RELEASE_ROUTE, &route, ret_why));
+    const char *id = record_text(&route, "stable");
+    enum status s =
+        registry_get(r, REGISTRY_GENERATIONS, id != NULL ? id : "", &stable, ret_why);
+    record_release(&route);
+    TRY(s);
+    s = check_baseline("baseline", subject->baseline_identity, record_text(&stable, "identity"),
+                       ret_why);
+    if (s == OK)
+        s = loaded_of(r, &stable, &loaded, ret_why);
+    if (s == OK)
+        s = check_baseline("baseline_plan", subject->baseline_plan, loaded.plan, ret_why);
+    record_release(&stable);
+    return s;
+}
+
+enum status release_evidence_current(struct registry *registry, const struct record *generation,
+                                     struct why *ret_why)
+{
+    struct evaluation_subject subject;
+    struct record named = record_child(generation, "receipts");
+    char *manifest = NULL;
+    TRY(text_of(registry, record_text(&named, "evaluation_manifest"), &manifest, ret_why));
+    if (manifest == NULL)
+        return disagree(ret_why, "evaluation", "it was never evaluated");
+    enum status s = as_disagreement(
+        evaluation_subject_read((struct slice){manifest, strlen(manifest)}, &subject, ret_why));
+    mem_free(manifest);
+    if (s == OK)
+        s = check_plan(registry, generation, &subject, ret_why);
+    return s == OK ? check_stable(registry, &subject, ret_why) : s;
 }
 
 /* ---- decisions ---- */

@@ -13,6 +13,7 @@
 #include "sched/release/generation_id.h"
 #include "sched/release/journal.h"
 #include "sched/release/release.h"
+#include "sched/release/release_evidence.h"
 
 /* Commits if all went well, else aborts. */
 static enum status settle(struct change **change, enum status s, struct why *ret_why)
@@ -134,6 +135,21 @@ static enum status decide(struct registry *r, const struct change_terms *terms,
     return settle(&change, s, ret_why);
 }
 
+/* Nothing brings traffic to a candidate whose evaluation is not of what is loaded. */
+static enum status check_evaluated(struct registry *r, const char *candidate, struct why *ret_why)
+{
+    struct record row;
+    TRY(registry_get(r, REGISTRY_GENERATIONS, candidate, &row, ret_why));
+    enum status s = release_evidence_current(r, &row, ret_why);
+    record_release(&row);
+    return s;
+}
+
+static bool is_trusting(enum rollout_event_kind kind)
+{
+    return kind == EVENT_APPROVE || kind == EVENT_RESUME || kind == EVENT_PROMOTE;
+}
+
 enum status release_rollout_apply(struct registry *registry, const struct change_terms *terms,
                                   const char *key, const struct rollout_event *event,
                                   struct rollout_decision *ret_decision, struct why *ret_why)
@@ -141,6 +157,8 @@ enum status release_rollout_apply(struct registry *registry, const struct change
     struct release_rollout ro;
     TRY(change_check_epoch(registry, terms, ret_why));
     TRY(release_rollout_read(registry, key, &ro, ret_why));
+    if (is_trusting(event->kind) && !rollout_is_over(ro.now.state))
+        TRY(check_evaluated(registry, ro.candidate, ret_why));
     return decide(registry, terms, &ro, event, NULL, ret_decision, ret_why);
 }
 
@@ -159,7 +177,12 @@ static enum status check_start(struct registry *r, const char *candidate,
         return s;
     TRY(registry_get(r, REGISTRY_GENERATIONS, candidate, &row, ret_why));
     enum generation_state state = generation_state_find(record_text(&row, "state"));
+    struct record named = record_child(&row, "receipts");
+    bool is_ahead = state >= GENERATION_READY && state <= GENERATION_WARMED;
+    s = is_ahead && record_has(&named, "evaluation") ? release_evidence_current(r, &row, ret_why)
+                                                     : OK;
     record_release(&row);
+    TRY(s);
     if (state != GENERATION_WARMED)
         return why_set(ret_why, STATUS_ILLEGAL_MOVE, "candidate",
                        "generation %.16s is %s; a rollout needs one that is evaluated and warmed",

@@ -29,7 +29,8 @@ struct release_rollout {
     struct rollout_plan plan;
 };
 
-/* The candidate is warmed and nothing else is rolled out, else ILLEGAL_MOVE or TRANSITION_IN_PROGRESS. It awaits
+/* The candidate is warmed and nothing else is rolled out, else ILLEGAL_MOVE or TRANSITION_IN_PROGRESS; its evaluation is of the
+ * plan that it is loaded with and of what is stable now, else RECEIPTS_DISAGREE with both values. It awaits
  * approval, or, with auto_approve in the plan, takes its first step at once, in the same change. */
 enum status release_rollout_start(struct registry *registry, const struct change_terms *terms,
                                   const char *candidate, const struct rollout_plan *plan,
@@ -39,7 +40,7 @@ enum status release_rollout_start(struct registry *registry, const struct change
 /* Puts one event to a rollout: a command, or a tick with the step's evidence. A decision is durable with the route,
  * the generation and the journal that follow from it, in one change, when this returns OK; action NONE has
  * changed nothing. The event's time is now_ms, what is written has the terms' time. Failures are rollout_apply's and
- * change_commit's. */
+ * change_commit's; of APPROVE, RESUME and PROMOTE also release_rollout_start's RECEIPTS_DISAGREE. */
 enum status release_rollout_apply(struct registry *registry, const struct change_terms *terms,
                                   const char *key, const struct rollout_event *event,
                                   struct rollout_decision *ret_decision,

@@ -53,13 +53,15 @@ enum status release_rules_receipts(struct registry *registry, const struct recor
                        &receipts[i], ret_why);
     const char *identity = record_text(generation, "identity");
     if (s == OK)
-        s = agreement_check(receipts, identity != NULL ? identity : "", NULL, ret_why);
+        s = agreement_check(receipts, identity != NULL ? identity : "", ret_why);
     const char *space = record_text(generation, "namespace");
     const char *found = record_text(&receipts[RECEIPT_CACHE], "namespace");
-    if (s == OK && (space == NULL || found == NULL || strcmp(space, found) != 0))
+    if (s == OK && (space == NULL || found == NULL || strcmp(space, found) != 0)) {
         s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "namespace",
                     "the receipts are of namespace %.16s, the generation has %.16s: they are stale",
                     found != NULL ? found : "none", space != NULL ? space : "none");
+        why_add_both(ret_why, "cache", found, "generation", space);
+    }
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++)
         record_release(&receipts[i]);
     return s;
@@ -107,7 +109,9 @@ static enum status check_generation(struct registry *r, const struct row *row, s
     if (to == GENERATION_WARMED)
         return check_warming(r, row, ret_why);
     if (to == GENERATION_CANARY || to == GENERATION_STABLE)
-        return release_rules_receipts(r, &row->after, ret_why);
+        TRY(release_rules_receipts(r, &row->after, ret_why));
+    if (to == GENERATION_CANARY)
+        return release_evidence_current(r, &row->after, ret_why);
     return OK;
 }
 

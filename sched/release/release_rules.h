@@ -7,7 +7,7 @@
  *   (1) States only make the moves of generation.def; a rollout's row moves by one decision at a time, which is derived
  *       again from its evidence and its plan; namespaces only go forward; an epoch follows the one before it.
  *   (2) evaluated, warmed, canary and stable stand on receipts: four that agree, an evaluation that is derived again and
- *       passes, a warming that shared no page.
+ *       passes, a warming that shared no page; canary on an evaluation of what is loaded and stable then.
  *   (3) A journal's steps come one by one, each with its receipt.
  *   (4) From a rollback's intent to its end the candidate is barred; it is fenced before the previous route
  *       is restored; nothing but its own steps changes the route.

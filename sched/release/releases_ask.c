@@ -78,9 +78,30 @@ enum status releases_ask(struct releases *r, struct admin_call *call)
     return OK;
 }
 
+/* The parts of a refusal as JSON; NULL if there are none, or no memory for them: the line has them too. */
+static char *print_parts(const struct why *why)
+{
+    struct record parts;
+    if (why->n_parts == 0)
+        return NULL;
+    record_init(&parts);
+    for (uint32_t i = 0; i < why->n_parts; i++) {
+        const struct why_part *part = &why->parts[i];
+        if (part->is_number)
+            record_set_number(&parts, part->key, (int64_t)part->number);
+        else
+            record_set_text(&parts, part->key, part->text);
+    }
+    char *text = record_print(&parts);
+    record_release(&parts);
+    return text;
+}
+
 static void hand_back(struct releases *r, struct release_work *work)
 {
     struct admin_call *call = work->call;
+    if (call->status != OK && call->text == NULL)
+        call->text = print_parts(&call->why);
     for (uint32_t i = 0; i < r->n_calls; i++)
         if (r->open[i] == call) {
             r->open[i] = r->open[--r->n_calls];

@@ -10,122 +10,24 @@
 #include "sched/release/releases_priv.h"
 
 #include "config/mem.h"
-#include "sched/evaluate/evaluation_plan.h"
 #include "sched/release/generation_id.h"
-#include "sched/lane_collector.h"
 #include "sched/release/releases_cells.h"
 
 enum { CANARY_SHARE_PPM = 5000 }; /* half a percent of the time, once a step has its first result */
 
-static void bytes_of(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
-{
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        const char pair[] = {hex[2 * i], hex[2 * i + 1], '\0'};
-        ret_bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
-    }
-}
-
-/* ---- the plan of a run ---- */
-
-static enum status encode(void *user, struct slice text, bool is_start, uint32_t **ret_ids,
-                          uint32_t *ret_n, struct why *ret_why)
-{
-    struct releases *r = user;
-    return r->host.encode(r->host.user, text, is_start, ret_ids, ret_n, ret_why);
-}
-
-static enum status read_set(struct releases *r, const char *hash, struct evaluation_set **ret_set,
-                            struct why *ret_why)
-{
-    char own[SHA256_HEX], path[RELEASES_PATH_ROOM];
-    TRY(releases_own_set(own, ret_why));
-    if (strcmp(own, hash) == 0)
-        return evaluation_set_shipped(ret_set, ret_why);
-    TRY(releases_find_file(r, hash, path, ret_why));
-    return evaluation_set_read_file(path, ret_set, ret_why);
-}
-
-/* A set that the body names must be the one that the generation was registered with. */
-static enum status check_named_set(const char *path, const char *registered, struct why *ret_why)
-{
-    struct evaluation_set *set = NULL;
-    char hash[SHA256_HEX];
-    if (path == NULL)
-        return OK;
-    TRY(evaluation_set_read_file(path, &set, ret_why));
-    sha256_hex(set->hash, hash);
-    evaluation_set_free(&set);
-    if (strcmp(hash, registered) == 0)
-        return OK;
-    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "set",
-                   "the set has hash %.16s, the generation was published with %.16s: publish it "
-                   "with this set to have it evaluated with it",
-                   hash, registered);
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+/* ---- starting ---- */
 
 struct subject {
-    struct release_view view, baseline_view;
+    struct release_view view;
+    bool is_stale; /* evaluated or warmed, but not of what is there now: as good as ready */
+    char baseline_id[SHA256_HEX];
+    int64_t epoch;
     struct release_lane lane, baseline;
 };
 
-static enum status fill_terms(struct releases *r, const struct subject *s, const char *body,
-                              struct evaluation_terms *terms, struct why *ret_why)
-{
-    uint8_t plan[SHA256_BYTES];
-    char *path = NULL;
-    const struct evaluation_room room = {
-        .context = least(lane_context(s->lane.lane), lane_context(s->baseline.lane)),
-        .running_max = r->terms.running_max,
-        .prefill_chunk = r->terms.prefill_chunk};
-    bytes_of(s->view.plan, plan);
-    TRY(evaluation_side_of(lane_model(s->lane.lane), plan, &terms->candidate));
-    bytes_of(s->baseline_view.plan, plan);
-    TRY(evaluation_side_of(lane_model(s->baseline.lane), plan, &terms->baseline));
-    bytes_of(r->tokenizer, terms->tokenizer);
-    terms->vocab = lane_model(s->lane.lane)->graph->vocab;
-    terms->encode = encode;
-    terms->encode_user = r;
-    evaluation_terms_defaults(&room, terms);
-    TRY(evaluation_terms_read(terms, (struct slice){body, strlen(body)}, &path, ret_why));
-    enum status status = check_named_set(path, s->view.evaluation_set, ret_why);
-    mem_free(path);
-    return status;
-}
-
-static enum status make_plan(struct releases *r, const struct subject *s, const char *body,
-                             struct evaluation_plan **ret_plan, struct why *ret_why)
-{
-    struct evaluation_host host;
-    struct evaluation_set *set = NULL;
-    struct lane_evidence evidence;
-    struct evaluation_terms *terms = mem_zalloc(1, sizeof *terms);
-    if (terms == NULL)
-        return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for an evaluation");
-    evaluation_host_read(isa_name(lane_kernels(s->lane.lane)->isa), r->terms.n_threads, &host);
-    lane_collector_copy(lane_evidence_collector(s->lane.lane), &evidence);
-    terms->host = &host;
-    terms->hardware_traffic_is_measurable = evidence.host_has_counters;
-    enum status status = read_set(r, s->view.evaluation_set, &set, ret_why);
-    terms->set = set;
-    if (status == OK)
-        status = fill_terms(r, s, body, terms, ret_why);
-    if (status == OK)
-        status = evaluation_plan_new(terms, ret_plan, ret_why);
-    evaluation_set_free(&set);
-    mem_free(terms);
-    return status;
-}
-
-/* ---- starting ---- */
-
 struct resolving {
-    const char *subject;
-    struct release_view *ret;
+    const char *name;
+    struct subject *ret;
 };
 
 static enum status resolve(struct releases *r, struct registry *registry, void *user,
@@ -135,33 +37,51 @@ static enum status resolve(struct releases *r, struct registry *registry, void *
     char id[SHA256_HEX];
     struct record row;
     (void)r;
-    TRY(releases_find_generation(registry, x->subject, id, &row, ret_why));
-    releases_read_view(id, &row, x->ret);
+    TRY(releases_find_generation(registry, x->name, id, &row, ret_why));
+    releases_read_view(id, &row, &x->ret->view);
+    x->ret->is_stale = releases_is_stale(registry, &row);
     record_release(&row);
     return OK;
 }
 
-static enum status find_lanes(struct releases *r, const char *subject, struct subject *s,
-                              struct why *ret_why)
+/* Whom it is about and against whom; nothing is loaded for that. */
+static enum status find_subject(struct releases *r, const char *name, struct subject *s,
+                                struct why *ret_why)
 {
     struct projection p;
-    struct resolving resolving = {subject, &s->view};
+    struct resolving resolving = {name, s};
     TRY(releases_do(r, resolve, &resolving, ret_why));
     releases_copy_route(r, &p);
-    if (s->view.state != GENERATION_READY && s->view.state != GENERATION_EVALUATED)
+    if (s->view.state != GENERATION_READY && s->view.state != GENERATION_EVALUATED && !s->is_stale)
         return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state",
                        "generation %.16s is %s; one that is ready can be evaluated", s->view.id,
                        generation_state_text(s->view.state));
     if (!release_lanes_find_id(&r->lanes, s->view.id, &s->lane))
         return why_set(ret_why, STATUS_ILLEGAL_MOVE, "state",
                        "generation %.16s is not loaded: publish it again", s->view.id);
-    TRY(releases_view(r, p.stable, &s->baseline_view, ret_why));
+    memcpy(s->baseline_id, p.stable, sizeof s->baseline_id);
+    s->epoch = p.epoch;
+    if (release_lanes_find(&r->lanes, p.stable_namespace, &s->baseline))
+        return OK;
+    return why_set(ret_why, STATUS_UNAVAILABLE, "", "the baseline's lane is gone");
+}
+
+static enum status make_plan(struct releases *r, const struct subject *s, const char *body,
+                             struct evaluation_plan **ret_plan, struct why *ret_why)
+{
+    return releases_evaluation_plan(r, s->view.evaluation_set, s->lane.lane, s->baseline.lane, body,
+                                    ret_plan, ret_why);
+}
+
+/* From here on the baseline is a lane of its own. */
+static enum status take_baseline(struct releases *r, struct subject *s, struct why *ret_why)
+{
+    char use[96];
     if (r->evaluation_space[0] == '\0') {
-        char use[96];
         snprintf(use, sizeof use, "evaluation %s %lld", s->view.id, (long long)releases_now_us());
-        generation_id_namespace(p.stable, p.epoch, use, r->evaluation_space);
+        generation_id_namespace(s->baseline_id, s->epoch, use, r->evaluation_space);
         enum status status =
-            releases_load_beside(r, s->view.id, p.stable, r->evaluation_space, ret_why);
+            releases_load_beside(r, s->view.id, s->baseline_id, r->evaluation_space, ret_why);
         if (status != OK) {
             r->evaluation_space[0] = '\0';
             return status;
@@ -201,6 +121,17 @@ static void forget_run(struct releases *r)
     r->evaluation_text = NULL;
 }
 
+static enum status make_ready(struct releases *r, struct release_work *work, struct subject *s)
+{
+    const struct change_terms own = {
+        .who = work->terms.who, .at_us = work->terms.at_us, .epoch_expected = EPOCH_ANY};
+    if (s->is_stale)
+        TRY(releases_move(r, &own, s->view.id, GENERATION_READY, "it is evaluated again",
+                          &work->call->why));
+    return OK;
+}
+
+/* A dry run holds what is asked for against stable's own lane, and loads none. */
 static enum status begin(struct releases *r, struct release_work *work, struct subject *s)
 {
     struct admin_call *call = work->call;
@@ -211,16 +142,20 @@ static enum status begin(struct releases *r, struct release_work *work, struct s
         call->body.json != NULL ? record_print(&call->body) : mem_dup("{}", strlen("{}"));
     if (r->evaluation_text == NULL)
         return STATUS_NO_MEMORY;
-    TRY(find_lanes(r, call->subject, s, why));
+    TRY(find_subject(r, call->subject, s, why));
+    if (call->is_dry_run)
+        TRY(releases_load_fits_beside(r, s->view.id, s->baseline_id, why));
+    else
+        TRY(take_baseline(r, s, why));
     TRY(make_plan(r, s, r->evaluation_text, &plan, why));
     const struct keeping keeping = {&work->terms, s->view.id, "evaluation_manifest",
                                     evaluation_plan_manifest(plan)};
-    enum status status = OK;
-    bool is_evaluated = s->view.state == GENERATION_EVALUATED;
-    if (!is_evaluated)
+    bool is_warming = s->view.state == GENERATION_EVALUATED && !s->is_stale;
+    enum status status = call->is_dry_run ? OK : make_ready(r, work, s);
+    if (status == OK && !is_warming)
         status = releases_do(r, keep_text, (void *)(uintptr_t)&keeping, why);
     if (status == OK && !call->is_dry_run)
-        status = is_evaluated
+        status = is_warming
                      ? evaluator_warm(r->evaluator, &plan, s->lane.lane, s->baseline.lane, why)
                      : evaluator_start(r->evaluator, &plan, s->lane.lane, s->baseline.lane, why);
     evaluation_plan_free(&plan);
@@ -243,6 +178,7 @@ void releases_evaluate(struct releases *r, struct release_work *work)
     if (call->status == OK && !call->is_dry_run) {
         pthread_mutex_lock(&r->lock);
         snprintf(r->evaluated, sizeof r->evaluated, "%s", s->view.id);
+        r->unsaid[0] = '\0';
         pthread_mutex_unlock(&r->lock);
         snprintf(r->evaluation_who, sizeof r->evaluation_who, "%s", call->who);
         releases_tell_generation(r, call, s->view.id);
@@ -280,7 +216,9 @@ static enum status warm(struct releases *r, struct why *ret_why)
     struct subject *s = mem_zalloc(1, sizeof *s);
     if (s == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to warm the candidate");
-    enum status status = find_lanes(r, r->evaluated, s, ret_why);
+    enum status status = find_subject(r, r->evaluated, s, ret_why);
+    if (status == OK)
+        status = take_baseline(r, s, ret_why);
     if (status == OK)
         status = make_plan(r, s, r->evaluation_text, &plan, ret_why);
     if (status == OK)
@@ -310,6 +248,15 @@ bool releases_evaluation_cancel(struct releases *r, const char *id, bool is_dry_
     return is_running;
 }
 
+/* What a run that said nothing of its candidate ended with, for who asks. */
+static void note_unsaid(struct releases *r, const struct why *why)
+{
+    pthread_mutex_lock(&r->lock);
+    memcpy(r->unsaid, r->evaluated, sizeof r->unsaid);
+    r->unsaid_why = *why;
+    pthread_mutex_unlock(&r->lock);
+}
+
 static void take_end(struct releases *r, struct evaluator_end *end)
 {
     struct why why = end->why;
@@ -323,8 +270,10 @@ static void take_end(struct releases *r, struct evaluator_end *end)
         if (s == OK)
             return; /* the run goes on */
     }
-    if (s != OK)
+    if (s != OK) {
+        note_unsaid(r, &why);
         releases_say(r, true, "evaluation", "generation %.16s: %s", r->evaluated, why.text);
+    }
     forget_run(r);
 }
 
@@ -339,8 +288,6 @@ static enum status start_canary(struct releases *r, const struct projection *p,
     enum status status = s != NULL && canary != NULL ? OK : STATUS_NO_MEMORY;
     if (status == OK)
         status = releases_view(r, p->candidate, &s->view, ret_why);
-    if (status == OK)
-        status = releases_view(r, p->stable, &s->baseline_view, ret_why);
     if (status == OK && (!release_lanes_find(&r->lanes, p->candidate_namespace, &s->lane) ||
                          !release_lanes_find(&r->lanes, p->stable_namespace, &s->baseline)))
         status = STATUS_UNAVAILABLE;

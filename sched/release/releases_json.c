@@ -243,7 +243,8 @@ enum status releases_json_evaluation(struct releases *r, struct registry *regist
     TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
     record_init(&json);
     pthread_mutex_lock(&r->lock);
-    bool is_running = strcmp(r->evaluated, id) == 0;
+    bool is_running = strcmp(r->evaluated, id) == 0, is_unsaid = strcmp(r->unsaid, id) == 0;
+    record_set_text(&json, "ended", is_unsaid ? r->unsaid_why.text : NULL);
     pthread_mutex_unlock(&r->lock);
     record_set_text(&json, "id", id);
     record_set_flag(&json, "is_running", is_running);

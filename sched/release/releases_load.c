@@ -1,7 +1,8 @@
 /* releases_load.c: a generation's lane: from its file to the engine, with the receipts of what was really loaded.
  *
  * HOW     The K/V type is the one under which the file has the identity of the row. Receipts are made before the engine has
- *         the lane, and held against the row before anybody is sent to it. A generation whose pool was given back, but not
+ *         the lane, and held against the row before anybody is sent to it; then the evaluation is.
+ *         A generation whose pool was given back, but not
  *         its weights, gets a new pool and nothing else: it needs no file, since its weights were hashed when they were packed.
  *         Otherwise they are looked for in memory by the row's hash. If they are not there, the file is hashed while it is packed
  *         and held against the row, which finds a torn or altered object; if they are, only the file's header is read, and the
@@ -53,6 +54,12 @@ static void leave_space(struct releases *r, const char *space)
             release_lanes_leave(&r->lanes, i); /* let_go frees it when its last request has ended */
 }
 
+static enum status lanes_full(struct why *ret_why)
+{
+    return why_set(ret_why, STATUS_NO_MEMORY, "", "%d generations are loaded already",
+                   RELEASE_LANES_MAX);
+}
+
 static enum status put_lane(struct releases *r, const struct release_load *load,
                             struct lane **lane, struct why *ret_why)
 {
@@ -78,8 +85,7 @@ static enum status put_lane(struct releases *r, const struct release_load *load,
         return OK;
     lane_want(entry.lane, LANE_FREED);
     engine_remove(r->terms.engine, &entry.lane);
-    return why_set(ret_why, STATUS_NO_MEMORY, "", "%d generations are loaded already",
-                   RELEASE_LANES_MAX);
+    return lanes_full(ret_why);
 }
 
 enum status releases_load(struct releases *r, const struct release_load *load, struct why *ret_why)
@@ -118,6 +124,15 @@ enum status releases_check_room(struct releases *r, const struct gguf *gguf, con
                                .control_bytes = releases_quota_bytes(r, r->terms.cache_bytes)};
     bytes_of_hex(checkpoint, terms.checkpoint);
     return lane_check_room(gguf, &terms, r->terms.engine, ret_why);
+}
+
+static bool has_place(struct releases *r)
+{
+    struct release_lane entry;
+    for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++)
+        if (!release_lanes_at(&r->lanes, i, &entry))
+            return true;
+    return false;
 }
 
 /* ---- a generation ---- */
@@ -192,11 +207,13 @@ static enum status check_loaded(const struct release_view *v,
                                 struct record receipts[AGREEMENT_RECEIPTS], struct why *ret_why)
 {
     const char *checkpoint = record_text(&receipts[RECEIPT_CHECKPOINT], "checkpoint");
-    if (checkpoint != NULL && strcmp(checkpoint, v->checkpoint) != 0)
-        return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "checkpoint",
-                       "the file is checkpoint %.16s, the registry says %.16s", checkpoint,
-                       v->checkpoint);
-    return agreement_check(receipts, v->identity, NULL, ret_why);
+    if (checkpoint == NULL || strcmp(checkpoint, v->checkpoint) == 0)
+        return agreement_check(receipts, v->identity, ret_why);
+    (void)why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "checkpoint",
+                  "the file is checkpoint %.16s, the registry says %.16s", checkpoint,
+                  v->checkpoint);
+    why_add_both(ret_why, "file", checkpoint, "generation", v->checkpoint);
+    return STATUS_RECEIPTS_DISAGREE;
 }
 
 struct keep {
@@ -291,6 +308,8 @@ static enum status load_view(struct releases *r, const struct change_terms *term
         struct keep keep = {v, terms, receipts};
         s = releases_do(r, keep_receipts, &keep, ret_why);
     }
+    if (s == OK)
+        s = releases_stale_settle(r, terms, v->id, ret_why);
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++)
         record_release(&receipts[i]);
     if (s != OK && is_loaded)
@@ -358,4 +377,19 @@ enum status releases_load_beside(struct releases *r, const char *candidate, cons
     }
     TRY(releases_view(r, baseline, &v, ret_why));
     return load_beside_file(r, &v, &load, ret_why);
+}
+
+enum status releases_load_fits_beside(struct releases *r, const char *candidate,
+                                      const char *baseline, struct why *ret_why)
+{
+    struct lane *kept;
+    struct release_load load = {.id = baseline};
+    TRY(releases_quota_control(r, candidate, baseline, &load, ret_why));
+    uint32_t place = release_lanes_keep(&r->lanes, baseline, &kept);
+    if (place == NO_LANE)
+        return OK; /* nothing is known of it before it is loaded */
+    const struct lane_terms terms = {.cache_bytes = load.cache_bytes, .kept = kept};
+    enum status s = lane_check_room(NULL, &terms, r->terms.engine, ret_why);
+    release_lanes_give(&r->lanes, place);
+    return s == OK && !has_place(r) ? lanes_full(ret_why) : s;
 }

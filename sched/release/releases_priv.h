@@ -108,6 +108,8 @@ struct releases {
     char evaluated[SHA256_HEX];  /* whom the evaluator's run is about; "" */
     char *evaluation_text;       /* its body, for making its plan again; NULL */
     bool is_evaluation_cancelled;
+    char unsaid[SHA256_HEX]; /* whose last run ended without a verdict; "" */
+    struct why unsaid_why;
 
     /* Registry thread. */
     bool is_watched;       /* the rollout's figures are the last there will be */
@@ -215,6 +217,9 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
 /* The baseline's weights under a namespace, with as many pages as the candidate may hold. */
 enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,
                                  const char *space, struct why *ret_why) MUST_USE;
+/* Whether that would find memory; loads nothing. NO_MEMORY with the figures. */
+enum status releases_load_fits_beside(struct releases *r, const char *candidate,
+                                      const char *baseline, struct why *ret_why) MUST_USE;
 enum status releases_view(struct releases *r, const char *id, struct release_view *ret_view,
                           struct why *ret_why) MUST_USE;
 void releases_read_view(const char *id, const struct record *row, struct release_view *ret_view);
@@ -263,6 +268,23 @@ void releases_evaluate_turn(struct releases *r);
 /* releases_check_pin, and its place in the book. */
 enum status releases_find_pin(struct releases *r, struct slice model,
                               struct release_lane *ret_entry, struct why *ret_why) MUST_USE;
+
+/* ---- releases_evaluation_plan.c ---- */
+
+/* set_hash: of the set that the candidate was published with. As evaluation_terms_read and evaluation_plan_new; RECEIPTS_DISAGREE
+ * where the body names another set. */
+enum status releases_evaluation_plan(struct releases *r, const char *set_hash,
+                                     const struct lane *candidate, const struct lane *baseline,
+                                     const char *body, struct evaluation_plan **ret_plan,
+                                     struct why *ret_why) MUST_USE;
+
+/* ---- releases_stale.c: evaluations of another plan or baseline than what is there now ---- */
+
+/* True where an evaluated or warmed generation's evaluation is such a one. Registry thread. */
+bool releases_is_stale(struct registry *registry, const struct record *generation);
+/* A candidate was loaded again: one that has to be evaluated anew is ready again, and its rollout, if it has traffic, pauses. */
+enum status releases_stale_settle(struct releases *r, const struct change_terms *terms,
+                                  const char *id, struct why *ret_why) MUST_USE;
 
 /* ---- releases_route.c ---- */
 

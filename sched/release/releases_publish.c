@@ -41,6 +41,15 @@ static enum status check_page(const struct record *body, struct why *ret_why)
                    CACHE_PAGE_TOKENS);
 }
 
+static enum status check_cache_type(const char *name, struct why *ret_why)
+{
+    enum kv_type type;
+    if (model_kv_type(name, &type, NULL) == OK)
+        return OK;
+    return why_set(ret_why, STATUS_BAD_REQUEST, "cache_type",
+                   "cache_type is \"%s\": f16, f32 or int8 is right", name);
+}
+
 static enum status read_body(const struct record *body, const char *default_type,
                              struct publication *p, struct why *ret_why)
 {
@@ -67,7 +76,7 @@ static enum status read_body(const struct record *body, const char *default_type
         return bad_field(ret_why, "eval", "the whole path of a file is right");
     if (p->cache_type == NULL)
         p->cache_type = default_type;
-    return OK;
+    return check_cache_type(p->cache_type, ret_why);
 }
 
 /* What is wrong with a file that a client named is the client's to hear. */
@@ -79,23 +88,18 @@ static enum status as_request(enum status s, const char *field, struct why *why)
     return why_set(why, STATUS_BAD_REQUEST, field, "%s: %s", field, said.text);
 }
 
-static enum status check_tokenizer(struct releases *r, const struct gguf *gguf, char **ret_detail,
+static enum status check_tokenizer(struct releases *r, const struct gguf *gguf,
                                    struct why *ret_why)
 {
     char hash[SHA256_HEX];
-    struct record detail;
     TRY(generation_content_tokenizer(gguf, hash));
     if (strcmp(hash, r->tokenizer) == 0)
         return OK;
-    record_init(&detail);
-    record_set_text(&detail, "candidate", hash);
-    record_set_text(&detail, "field", "tokenizer");
-    record_set_text(&detail, "stable", r->tokenizer);
-    *ret_detail = record_print(&detail);
-    record_release(&detail);
-    return why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "tokenizer",
-                   "the file has another tokenizer: tokenizer.* has hash %.16s, stable's has %.16s",
-                   hash, r->tokenizer);
+    (void)why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "tokenizer",
+                  "the file has another tokenizer: tokenizer.* has hash %.16s, stable's has %.16s",
+                  hash, r->tokenizer);
+    why_add_both(ret_why, "candidate", hash, "stable", r->tokenizer);
+    return STATUS_RECEIPTS_DISAGREE;
 }
 
 static enum status check_set(struct publication *p, struct why *ret_why)
@@ -140,15 +144,14 @@ static enum status check_content(struct releases *r, struct publication *p, cons
     return p->is_new ? releases_check_room(r, gguf, p->content.checkpoint, ret_why) : OK;
 }
 
-static enum status check_file(struct releases *r, struct publication *p, char **ret_detail,
-                              struct why *ret_why)
+static enum status check_file(struct releases *r, struct publication *p, struct why *ret_why)
 {
     struct gguf *gguf = NULL;
     struct graph *graph = NULL;
     TRY(as_request(gguf_open(p->path, &gguf, ret_why), "path", ret_why));
     enum status s = as_request(graph_from_gguf(gguf, &graph, ret_why), "path", ret_why);
     if (s == OK)
-        s = check_tokenizer(r, gguf, ret_detail, ret_why);
+        s = check_tokenizer(r, gguf, ret_why);
     if (s == OK)
         s = check_content(r, p, gguf, ret_why);
     graph_free(&graph);
@@ -199,7 +202,7 @@ static enum status publish(struct releases *r, struct release_work *work, struct
     p->terms = &work->terms;
     TRY(read_body(&call->body, r->terms.cache_type, p, why));
     TRY(check_set(p, why));
-    TRY(check_file(r, p, &call->text, why));
+    TRY(check_file(r, p, why));
     if (call->is_dry_run)
         return OK;
     keep_objects(r, p);

@@ -95,10 +95,14 @@ static enum status check_room(const struct release_lane *candidate, uint64_t con
     const double mib = 1048576.0;
     if (rest <= available && control <= available - rest)
         return OK;
-    return why_set(ret_why, STATUS_NO_MEMORY, "release.control_bytes",
-                   "the control arm's page pool takes %.1f MiB and the rest of the candidate's "
-                   "%.1f MiB: %.1f MiB are available",
-                   (double)control / mib, (double)rest / mib, (double)available / mib);
+    (void)why_set(ret_why, STATUS_NO_MEMORY, "release.control_bytes",
+                  "the control arm's page pool takes %.1f MiB and the rest of the candidate's "
+                  "%.1f MiB: %.1f MiB are available",
+                  (double)control / mib, (double)rest / mib, (double)available / mib);
+    why_add_number(ret_why, "control_bytes", control);
+    why_add_number(ret_why, "cache_bytes", rest);
+    why_add_number(ret_why, "available_bytes", available);
+    return STATUS_NO_MEMORY;
 }
 
 enum status releases_quota_check(struct releases *r, const struct release_lane *candidate,

@@ -133,11 +133,16 @@ class BadInput(unittest.TestCase):
             self.assertEqual(self.daemon.ask("POST", "/admin/v1/rollouts", body)[0], 400, body)
 
     def test_5_thresholds_of_an_evaluation(self):
-        for words, thresholds in (("gates.speed", {"speed": {"eps_ppm": 1}}), ("eps", {"quality": {"eps": 1}}), ("eps_ppm", {"quality": {"eps_ppm": None}})):
+        for words, thresholds in (("thresholds.speed", {"speed": {"eps_ppm": 1}}), ("thresholds.quality.eps", {"quality": {"eps": 1}}),
+                                  ("thresholds.quality.eps_ppm", {"quality": {"eps_ppm": None}})):
             with self.subTest(words):
                 status, body, _ = self.daemon.ask("POST", "/admin/v1/generations/three:evaluate", {"thresholds": thresholds})
                 self.assertEqual(status, 400, body)
-                self.assertIn(words.split(".")[-1], body["error"]["message"])
+                self.assertIn(words, body["error"]["message"])
+                self.assertTrue(body["error"]["param"].startswith("thresholds."), body)
+        status, body, _ = self.daemon.ask("POST", "/admin/v1/generations", {"path": self.two, "cache_type": "q8"})
+        self.assertEqual((status, body["error"]["param"]), (400, "cache_type"))
+        self.assertTrue(body["error"]["message"].startswith('cache_type is "q8": '), body)
 
 
 class Registries(unittest.TestCase):

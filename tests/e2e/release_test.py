@@ -13,9 +13,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from daemon import Daemon, required, run_cases, seconds, wait_until  # noqa: E402
-from releasing import Releasing, make_model  # noqa: E402
+from releasing import LIMITS, TERMS, Releasing, make_model, plan  # noqa: E402
 
 MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
+with open("/proc/cpuinfo") as f:
+    ANOTHER_ISA = "avx2" if " avx512_vnni" in f.read() else "scalar"  # than the one that is taken by itself
 
 
 class Release(unittest.TestCase):
@@ -130,6 +132,58 @@ class Release(unittest.TestCase):
         d.stop()
         self.verify()
 
+    def is_in(self, d, state, name="two"):
+        self.assertTrue(wait_until(lambda: json.loads(d.foldkv("generations", name, "--json"))["state"] == state), state)
+
+    def test_2b_another_instruction_set_after_a_restart(self):
+        """What was evaluated with one plan carries no rollout with another; evaluated again it does."""
+        d = self.daemon("--threads", "1")
+        d.foldkv("publish", self.two, "--name", "two")
+        d.evaluate("two")
+        d.stop()
+        d = self.daemon("--threads", "1", "--kernels-isa", ANOTHER_ISA)
+        self.is_in(d, "ready")
+        self.assertIn("evaluate it again", json.loads(d.foldkv("generations", "two", "--json"))["reason"])
+        status, body, _ = d.ask("POST", "/admin/v1/rollouts", {"candidate": "two", "plan": plan(3000)})
+        detail = body["error"]["detail"]
+        self.assertEqual((status, body["error"]["code"], detail["field"], detail["backend"]), (409, "receipts_disagree", "plan", ANOTHER_ISA))
+        for side in ("evaluated", "loaded"):
+            self.assertIn(detail[side][:16], body["error"]["message"])
+        self.assertNotEqual(detail["evaluated"], detail["loaded"])
+        d.evaluate("two")
+        d.start("two", 3000)
+        d.stop()
+        d = self.daemon("--threads", "1")  # before its approval
+        self.is_in(d, "ready")
+        self.assertIn("receipts_disagree", d.foldkv("rollout", "approve", code=1))
+        d.evaluate("two")
+        d.foldkv("rollout", "approve")
+        d.stop()
+        d = self.daemon("--threads", "1", "--kernels-isa", ANOTHER_ISA)  # with traffic
+        self.assertEqual(d.in_state("paused")["note"][:28], "it was evaluated with kernel")
+        self.assertIn("receipts_disagree", d.foldkv("rollout", "resume", code=1))
+        d.stop()
+        with self.daemon("--threads", "1") as d:
+            d.foldkv("rollout", "resume")
+            self.assertEqual(d.rollout()["now"]["state"], "step")
+        self.verify()
+
+    def test_2c_another_baseline(self):
+        """What is warmed may be evaluated again once its baseline is not stable any more."""
+        with self.daemon("--threads", "1") as d:
+            d.foldkv("publish", self.two, "--name", "two")
+            d.foldkv("publish", self.other, "--name", "other")
+            d.evaluate("other", thresholds={**LIMITS, "quality": {"eps_ppm": 1000000}})
+            d.evaluate("two")
+            d.start("two", 3000, auto_approve=True)
+            d.traffic(lambda: d.rollout()["now"]["state"] == "promoted")
+            status, body, _ = d.ask("POST", "/admin/v1/rollouts", {"candidate": "other", "plan": plan(3000)})
+            self.assertEqual((status, body["error"]["detail"]["field"]), (409, "baseline"), body)
+            self.assertEqual(body["error"]["detail"]["stable"], json.loads(d.foldkv("generations", "two", "--json"))["identity"])
+            d.evaluate("other", thresholds={**LIMITS, "quality": {"eps_ppm": 1000000}})
+            self.assertIn("awaiting_approval", d.start("other", 3000))
+        self.verify()
+
     def test_3_what_is_refused(self):
         with self.daemon() as d:
             self.assertIn("tokenizer", d.foldkv("publish", self.vocabulary, code=1))
@@ -147,9 +201,32 @@ class Release(unittest.TestCase):
         with self.daemon() as d:
             stable = self.ids(d)["stable"]
             d.foldkv("publish", self.nan, "--name", "nan")
-            d.evaluate("nan", code=1)
+            self.assertRegex(d.evaluate("nan", code=1), r"not passed  gate \w+: fail \(.+\)")
             d.foldkv("rollout", "start", "nan", code=1)
             self.assertEqual(d.answer()[0], stable)
+
+    def test_4a_why_it_did_not_pass(self):
+        with self.daemon("--threads", "1") as d:
+            d.foldkv("publish", self.two, "--name", "two")
+            for axis, value, most in (("contexts", 999999, "context"), ("active_requests", 65, "at most 64"), ("query_lengths", 513, "at most 512")):
+                matrix = {**TERMS["matrix"], axis: [value]}
+                status, body, _ = d.ask("POST", "/admin/v1/generations/two:evaluate", {**TERMS, "matrix": matrix})
+                self.assertEqual((status, body["error"]["param"], body["error"]["detail"]["value"]), (400, f"matrix.{axis}[0]", value))
+                self.assertIn(most, body["error"]["message"])
+            none_fits = {"contexts": [64], "active_requests": [1], "query_lengths": [64]}
+            said = d.evaluate("two", code=1, matrix=none_fits)
+            self.assertIn("0 of 1 passed\nfailed      context 64, 1 active, query 64: query and answer do not fit", said)
+            receipt = d.ask("GET", "/admin/v1/generations/two/evaluation")[1]["evaluation"]
+            self.assertEqual(receipt["cells_failed"], [{"cell": 0, "why": "query and answer do not fit in the context"}])
+
+    def test_4d_dry_runs_do_nothing(self):
+        with self.daemon("--threads", "1") as d:
+            d.foldkv("publish", self.two, "--name", "two")
+            d.foldkv("evaluate", "two", "--dry-run")
+            status, body, _ = d.ask("POST", "/admin/v1/generations/two:evaluate?dry_run=all", {"matrix": {**TERMS["matrix"], "contexts": [999999]}})
+            self.assertEqual((status, body["error"]["param"]), (400, "matrix.contexts[0]"))
+            holders = [g["lane"]["weights_holders"] for g in json.loads(d.foldkv("generations", "--json"))["generations"]]
+            self.assertEqual((holders, set(self.ids(d))), ([1, 1], {"stable", "ready"}))
 
     def test_4b_upkeep(self):
         with self.daemon() as d:

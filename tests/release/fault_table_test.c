@@ -187,17 +187,18 @@ END_TEST
 START_TEST(a_head_that_nobody_owns_is_refused_by_name)
 {
     struct record receipts[AGREEMENT_RECEIPTS];
-    struct disagreement where;
     struct why why = {0};
     char id[SHA256_HEX], space[SHA256_HEX];
     rig_hash("id", id);
     rig_hash("space", space);
     rig_receipts("owned", id, space, receipts);
     const char *identity = record_text(&receipts[RECEIPT_CHECKPOINT], "identity");
-    ck_assert_int_eq(agreement_check(receipts, identity, &where, &why), OK);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), OK);
     record_set_number(&receipts[RECEIPT_PLACEMENT], "unowned_query_heads", 3);
-    ck_assert_int_eq(agreement_check(receipts, identity, &where, &why), STATUS_RECEIPTS_DISAGREE);
-    ck_assert_str_eq(where.field, "unowned_query_heads");
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_str_eq(why.field, "unowned_query_heads");
+    ck_assert_str_eq(why.parts[1].key, "placement");
+    ck_assert_str_eq(why.parts[1].text, "3");
     ck_assert_msg(strstr(why.text, "3") != NULL, "%s", why.text);
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++)
         record_release(&receipts[i]);

@@ -42,7 +42,7 @@ void rig_receipts(const char *label, const char *id, const char *name_space,
                   struct record ret_receipts[AGREEMENT_RECEIPTS])
 {
     enum { CHECKPOINT = 1, CACHE = 2, PLAN = 4, PLACEMENT = 8 };
-    char identity[SHA256_HEX], counts[SHA256_HEX];
+    char identity[SHA256_HEX], counts[SHA256_HEX], plan[SHA256_HEX];
     part_hash(label, "identity", identity);
     rig_hash("3 of 9", counts);
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++) {
@@ -62,6 +62,8 @@ void rig_receipts(const char *label, const char *id, const char *name_space,
     set_all(ret_receipts, CACHE | PLAN, "windows_hash", counts);
     set_all(ret_receipts, CACHE | PLAN, "cache_layout", "head-major pages");
     set_all(ret_receipts, CACHE | PLAN, "kv_type", "f16");
+    part_hash(label, "plan", plan);
+    set_all(ret_receipts, PLAN, "plan", plan);
     set_all(ret_receipts, CACHE | PLAN, "generation", id);
     set_all(ret_receipts, CACHE | PLAN, "namespace", name_space);
     record_set_number(&ret_receipts[RECEIPT_CACHE], "page_tokens", 64);
@@ -104,8 +106,8 @@ static struct evaluation_side side_of(const struct record *generation)
     return side;
 }
 
-void rig_evaluation(const struct record *generation, bool passes, struct record *ret_manifest,
-                    struct record *ret_receipt)
+void rig_evaluation(const struct record *generation, const struct record *baseline, bool passes,
+                    struct record *ret_manifest, struct record *ret_receipt)
 {
     static struct evaluation_manifest manifest;
     static struct evaluation_result result;
@@ -120,8 +122,8 @@ void rig_evaluation(const struct record *generation, bool passes, struct record 
     manifest.metrics[0] =
         (struct evaluation_metric){"continuation", "negative log-probability a token"};
     snprintf(manifest.slices[0], sizeof manifest.slices[0], "code");
-    manifest.candidate = manifest.baseline = side_of(generation);
-    memset(manifest.baseline.identity, 5, SHA256_BYTES);
+    manifest.candidate = side_of(generation);
+    manifest.baseline = side_of(baseline);
     manifest.hardware = manifest.topology = "rig";
     manifest.matrix = (struct evaluation_matrix){{1, {64}}, {1, {1}}, {1, {1}}};
     gate_thresholds_defaults(&manifest.thresholds);
@@ -296,10 +298,14 @@ static enum status add_receipts(struct registry *r, const char *label, const cha
 static enum status add_evaluation(struct registry *r, const char *id, struct why *ret_why)
 {
     const struct change_terms terms = rig_terms(4);
-    struct record row, manifest, evaluation;
+    struct record row, route, baseline, manifest, evaluation;
     char hash[SHA256_HEX];
     TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    rig_evaluation(&row, true, &manifest, &evaluation);
+    TRY(release_route(r, &route, ret_why));
+    TRY(registry_get(r, REGISTRY_GENERATIONS, record_text(&route, "stable"), &baseline, ret_why));
+    rig_evaluation(&row, &baseline, true, &manifest, &evaluation);
+    record_release(&route);
+    record_release(&baseline);
     enum status s = release_receipt(r, &terms, id, "evaluation_manifest", &manifest, hash, ret_why);
     if (s == OK)
         s = release_receipt(r, &terms, id, "evaluation", &evaluation, hash, ret_why);

@@ -23,7 +23,7 @@ static void end(void)
 START_TEST(they_agree)
 {
     struct why why = {0};
-    ck_assert_msg(agreement_check(receipts, identity, NULL, &why) == OK, "%s", why.text);
+    ck_assert_msg(agreement_check(receipts, identity, &why) == OK, "%s", why.text);
 }
 END_TEST
 
@@ -52,19 +52,20 @@ static const struct odd {
 START_TEST(each_disagreement_is_named_with_both_values)
 {
     const struct odd *odd = &odds[_i];
-    struct disagreement d;
     struct why why = {0};
-    char shown[100];
     record_set_text(&receipts[odd->who], odd->field, odd->value);
-    ck_assert_int_eq(agreement_check(receipts, identity, &d, &why), STATUS_RECEIPTS_DISAGREE);
-    ck_assert_str_eq(d.field, odd->field);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
     ck_assert_str_eq(why.field, odd->field);
-    snprintf(shown, sizeof shown, "\"%s\"", odd->value);
-    ck_assert((d.left == odd->who && d.right == odd->beside && strcmp(d.left_value, shown) == 0) ||
-              (d.right == odd->who && d.left == odd->beside && strcmp(d.right_value, shown) == 0));
-    ck_assert_str_ne(d.left_value, d.right_value);
-    ck_assert_ptr_nonnull(strstr(why.text, d.left_value));
-    ck_assert_ptr_nonnull(strstr(why.text, d.right_value));
+    ck_assert_uint_eq(why.n_parts, 3);
+    ck_assert_str_eq(why.parts[0].key, "field");
+    ck_assert_str_eq(why.parts[0].text, odd->field);
+    const struct why_part *left = &why.parts[1], *right = &why.parts[2];
+    bool is_left = strcmp(left->key, agreement_receipt_text(odd->who)) == 0;
+    ck_assert_str_eq((is_left ? left : right)->text, odd->value);
+    ck_assert_str_eq((is_left ? right : left)->key, agreement_receipt_text(odd->beside));
+    ck_assert_str_ne(left->text, right->text);
+    ck_assert_ptr_nonnull(strstr(why.text, left->text));
+    ck_assert_ptr_nonnull(strstr(why.text, right->text));
     ck_assert_ptr_nonnull(strstr(why.text, agreement_receipt_text(odd->who)));
 }
 END_TEST
@@ -73,7 +74,7 @@ START_TEST(page_tokens_are_numbers)
 {
     struct why why = {0};
     record_set_number(&receipts[RECEIPT_PLAN], "page_tokens", 32);
-    ck_assert_int_eq(agreement_check(receipts, identity, NULL, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
     ck_assert_str_eq(why.text, "the receipts disagree on page_tokens: cache has 64, plan has 32");
 }
 END_TEST
@@ -82,9 +83,9 @@ START_TEST(silence_is_not_consent)
 {
     struct why why = {0};
     record_set_text(&receipts[RECEIPT_PLAN], "kv_type", NULL);
-    ck_assert_int_eq(agreement_check(receipts, identity, NULL, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
     record_set_text(&receipts[RECEIPT_CACHE], "kv_type", NULL);
-    ck_assert_int_eq(agreement_check(receipts, identity, NULL, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
 }
 END_TEST
 
@@ -92,7 +93,7 @@ START_TEST(a_receipt_is_missing)
 {
     struct why why = {0};
     record_release(&receipts[_i]);
-    ck_assert_int_eq(agreement_check(receipts, identity, NULL, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
     ck_assert_str_eq(why.field, agreement_receipt_text((enum agreement_receipt)_i));
 }
 END_TEST
@@ -101,7 +102,7 @@ START_TEST(a_query_head_without_an_owner)
 {
     struct why why = {0};
     record_set_number(&receipts[RECEIPT_PLACEMENT], "unowned_query_heads", 3);
-    ck_assert_int_eq(agreement_check(receipts, identity, NULL, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(agreement_check(receipts, identity, &why), STATUS_RECEIPTS_DISAGREE);
     ck_assert_ptr_nonnull(strstr(why.text, "3 query heads"));
 }
 END_TEST
@@ -109,7 +110,7 @@ END_TEST
 START_TEST(all_agree_on_another_identity)
 {
     struct why why = {0};
-    ck_assert_int_eq(agreement_check(receipts, "another", NULL, &why), STATUS_RECEIPTS_DISAGREE);
+    ck_assert_int_eq(agreement_check(receipts, "another", &why), STATUS_RECEIPTS_DISAGREE);
     ck_assert_ptr_nonnull(strstr(why.text, identity));
 }
 END_TEST

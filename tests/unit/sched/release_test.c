@@ -116,6 +116,8 @@ static void load(const char *label, int odd, const char *field, char ret_id[SHA2
     bool is_new;
     snprintf(part, sizeof part, "identity/%s", label);
     rig_hash(part, hashes[1]);
+    snprintf(part, sizeof part, "plan/%s", label);
+    rig_hash(part, hashes[2]);
     ck_assert_int_eq(release_register(registry, &terms, &c, ret_id, &is_new, &why), OK);
     ck_assert_int_eq(
         release_move_generation(registry, &terms, ret_id, GENERATION_LOADING, NULL, &why), OK);
@@ -139,11 +141,15 @@ static void load(const char *label, int odd, const char *field, char ret_id[SHA2
 /* An evaluation under its manifest; of another generation, or failing, or with one of the two altered. */
 static enum status evaluate(const char *id, const char *of, bool passes, const char *spoilt)
 {
-    struct record row, manifest, evaluation;
-    char hash[SHA256_HEX];
+    struct record row, baseline, manifest, evaluation;
+    char hash[SHA256_HEX], other[SHA256_HEX];
     const struct change_terms terms = rig_terms(2);
     ck_assert_int_eq(registry_get(registry, REGISTRY_GENERATIONS, of, &row, &why), OK);
-    rig_evaluation(&row, passes, &manifest, &evaluation);
+    rig_hash("baseline", other);
+    record_copy(&row, &baseline);
+    record_set_text(&baseline, "identity", other);
+    rig_evaluation(&row, &baseline, passes, &manifest, &evaluation);
+    record_release(&baseline);
     if (spoilt != NULL && strcmp(spoilt, "manifest") == 0)
         record_set_number(&manifest, "warmup_runs", 9);
     if (spoilt != NULL && strcmp(spoilt, "passes") == 0)
@@ -180,6 +186,11 @@ START_TEST(evaluated_stands_on_receipts)
     load("b", RECEIPT_PLAN, "namespace", id);
     ck_assert_int_eq(evaluate(id, id, true, NULL), STATUS_RECEIPTS_DISAGREE);
     ck_assert_str_eq(why.field, "namespace");
+    ck_assert_uint_eq(why.n_parts, 3); /* both values */
+    ck_assert_str_eq(why.parts[1].key, "cache");
+    ck_assert_uint_eq(strlen(why.parts[1].text), SHA256_HEX - 1);
+    ck_assert_str_eq(why.parts[2].key, "plan");
+    ck_assert_str_eq(why.parts[2].text, "odd");
     load("c", RECEIPT_PLACEMENT, NULL, id);
     ck_assert_int_eq(evaluate(id, id, true, NULL), STATUS_RECEIPTS_DISAGREE);
     ck_assert_str_eq(why.text, "the placement receipt is missing");
@@ -191,9 +202,10 @@ START_TEST(states_only_make_their_moves)
     char id[SHA256_HEX];
     const struct change_terms terms = rig_terms(2);
     ck_assert_int_eq(rig_publish(registry, "second", NULL, NULL, id, &why), OK);
-    ck_assert_int_eq(release_move_generation(registry, &terms, id, GENERATION_READY, NULL, &why),
-                     STATUS_ILLEGAL_MOVE);
-    ck_assert_ptr_nonnull(strstr(why.text, "cannot go from warmed to ready"));
+    ck_assert_int_eq(
+        release_move_generation(registry, &terms, id, GENERATION_EVALUATED, NULL, &why),
+        STATUS_ILLEGAL_MOVE);
+    ck_assert_ptr_nonnull(strstr(why.text, "cannot go from warmed to evaluated"));
     ck_assert_int_eq(release_move_generation(registry, &terms, id, GENERATION_STABLE, NULL, &why),
                      STATUS_ILLEGAL_MOVE);
     for (int from = 0; from < GENERATION_STATE_COUNT; from++)

@@ -45,6 +45,7 @@ static enum status encode(void *user, struct slice text, bool is_prompt, uint32_
 }
 
 static uint64_t control_bytes;
+static bool is_dry_run;
 
 static enum status start(const char *state, const char *model)
 {
@@ -103,6 +104,7 @@ static void ask_about(struct admin_call *call, enum admin_op op, const char *sub
     snprintf(text, sizeof text, "%s", body);
     *call = (struct admin_call){
         .op = op, .who = "tester", .epoch_expected = EPOCH_ANY, .on_done = on_done, .user = &is_done};
+    call->is_dry_run = is_dry_run;
     snprintf(call->subject, sizeof call->subject, "%s", subject);
     snprintf(call->idempotency_key, sizeof call->idempotency_key, "%s", key);
     ck_assert_int_eq(record_read_loose(text, strlen(text), &call->body, &why), OK);
@@ -204,6 +206,30 @@ START_TEST(a_candidate_is_loaded_beside_the_stable_one)
     choose(&choice); /* nobody goes to it */
     ck_assert_int_eq(choice.arm, ARM_STABLE);
     releases_end(releases, &choice, true, false, 0, 0);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_refused_with_the_figures)
+{
+    struct admin_call call;
+    struct release_choice choice;
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    available_memory_pretend(1 << 20);
+    for (int i = 0; i < 2; i++) {
+        is_dry_run = i == 0;
+        publish(&call, "two.gguf", i == 0 ? "a" : "b");
+        ck_assert_int_eq(call.status, STATUS_NO_MEMORY);
+        ck_assert_ptr_nonnull(strstr(call.why.text, "1.0 MiB are available"));
+        ck_assert_ptr_nonnull(strstr(call.text, "{\"available_bytes\":1048576,"
+                                                "\"cache_bytes\":4194304,\"control_bytes\":"));
+        mem_free(call.text);
+    }
+    choose(&choice);
+    releases_end(releases, &choice, true, false, 0, 0);
+    available_memory_pretend(UINT64_MAX);
+    publish(&call, "two.gguf", "c");
+    ck_assert_msg(call.status == OK, "%s", call.why.text);
+    mem_free(call.text);
 }
 END_TEST
 
@@ -556,6 +582,7 @@ int main(void)
     tcase_add_test(tcase, what_is_forgotten_gives_up_its_file);
     tcase_add_test(tcase, objects_without_a_row_go_at_the_start);
     tcase_add_test(tcase, a_page_has_one_size);
+    tcase_add_test(tcase, what_does_not_fit_is_refused_with_the_figures);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
