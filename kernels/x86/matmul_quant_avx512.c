@@ -302,6 +302,13 @@ QUANT_INLINE void quant_unpack(const enum weight_type type, const struct quant_t
     }
 }
 
+QUANT_INLINE void load_kept_quads(const char *quads, __m512i w[8])
+{
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+        w[j] = _mm512_load_si512(quads + QUANT_PLANE_BYTES * j);
+}
+
 /* Group i in both panels; group: what quant_unpack made of it. */
 QUANT_INLINE void load_unpacked(const enum weight_type type, const struct quant_tile *t, uint32_t i,
                                 const struct quant_group *group, __m512i w[2][8], __m512 d[2][2],
@@ -312,9 +319,8 @@ QUANT_INLINE void load_unpacked(const enum weight_type type, const struct quant_
     for (int p = 0; p < 2; p++) {
         if (quant_is_light(type))
             load_quads(type, group_values(type, t, p, i), w[p]);
-#pragma GCC unroll 8
-        for (int j = 0; j < 8 && !quant_is_light(type); j++)
-            w[p][j] = _mm512_load_si512(group->quads[p] + QUANT_PLANE_BYTES * j);
+        else
+            load_kept_quads(group->quads[p], w[p]);
 #pragma GCC unroll 2
         for (int h = 0; h < scales_of_group; h++) {
             d[p][h] = _mm512_load_ps(group->d[p][h]);
