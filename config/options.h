@@ -2,7 +2,8 @@
  * beats the file, which beats the default.
  *
  * struct options has one member a row of options.def, section_name; it owns nothing, so it may
- * be copied. Written at start by one thread, read-only afterwards. Texts returned are the
+ * be copied. Written at start by one thread; afterwards only by options_take_live, and a LIVE row is
+ * read by that thread alone. Texts returned are the
  * caller's, freed with mem_free; NULL when memory cannot be had. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_CONFIG_OPTIONS_H
@@ -68,6 +69,13 @@ enum status options_read_environment(struct options *options, char *const *envir
 enum status options_read_flags(struct options *options, size_t n_words, char *const *words,
                                struct option_extra *extras, size_t n_extras,
                                struct options_line *ret_line, struct why *ret_why) MUST_USE;
+
+/* Told of each option that differs: its values before and after, and whether it was taken. */
+typedef void(option_change_fn)(void *user, const char *key, const char *before, const char *after,
+                               bool is_taken);
+/* Of fresh, which options_load has filled, takes the rows that may change while the program runs. */
+void options_take_live(struct options *options, const struct options *fresh, option_change_fn *tell,
+                       void *user);
 
 /* The values as a file that options_read_text reads back to the same. */
 char *options_dump(const struct options *options) MUST_USE;

@@ -231,6 +231,8 @@ enum status engine_new(const struct engine_options *options, struct engine **ret
     if (e == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the engine");
     e->options = *options;
+    atomic_init(&e->queue_max, options->queue_max);
+    atomic_init(&e->queue_tokens_max, options->queue_tokens_max);
     e->limits = (struct lane_limits){.running_max = options->running_max,
                                      .prefill_chunk = options->prefill_chunk};
     pthread_mutex_init(&e->lock, NULL);

@@ -41,6 +41,10 @@ enum status engine_add(struct engine *engine, struct lane *lane, struct why *ret
  * then nobody else may use the pointer. Its counters stay in the sum. Any thread but the engine's. */
 void engine_remove(struct engine *engine, struct lane **lane);
 
+/* Changes options' numbers of the queue; what waits already goes on waiting. BAD_OPTION, and nothing
+ * changed, if the queues that the start made cannot hold so many. Any thread. */
+enum status engine_set_queue(struct engine *engine, uint32_t queue_max, uint32_t queue_tokens_max,
+                             struct why *ret_why) MUST_USE;
 /* No request is accepted any more. */
 void engine_drain(struct engine *engine);
 /* Accepted and not yet collected as done, over all ports; any thread. */

@@ -39,6 +39,20 @@ void engine_port_release(struct engine_port **port)
     mem_free(p);
 }
 
+enum status engine_set_queue(struct engine *e, uint32_t queue_max, uint32_t queue_tokens_max,
+                             struct why *ret_why)
+{
+    uint32_t most = alive_most(e) - e->options.running_max;
+    if (queue_max > most)
+        return why_set(
+            ret_why, STATUS_BAD_OPTION, "engine.queue_max",
+            "engine.queue_max is %u: the queues made at the start hold %u; more needs a restart",
+            queue_max, most);
+    atomic_store(&e->queue_max, queue_max);
+    atomic_store(&e->queue_tokens_max, queue_tokens_max);
+    return OK;
+}
+
 static enum status add(struct engine *e, struct engine_port *port)
 {
     for (uint32_t i = 0; i < ENGINE_PORTS_MAX; i++) {
@@ -122,24 +136,25 @@ static enum status check_fits(const struct lane *lane, const struct request *r, 
 static enum status check_queue(const struct engine_port *port, const struct lane *lane,
                                const struct request *r, struct why *ret_why)
 {
-    const struct engine_options *o = &port->engine->options;
+    const struct engine *e = port->engine;
+    uint32_t queue_max = atomic_load(&e->queue_max), tokens_max = atomic_load(&e->queue_tokens_max);
     struct engine_stats stats;
     lane_stats_copy(lane, &stats);
     uint64_t waiting =
         stats.requests_waiting + atomic_load(&lane->n_submitted) - stats.requests_admitted;
-    uint64_t room = o->queue_max + o->running_max - stats.requests_running;
-    if (waiting >= room || atomic_load(&port->alive) >= alive_most(port->engine))
+    uint64_t room = queue_max + e->options.running_max;
+    if (waiting + stats.requests_running >= room || atomic_load(&port->alive) >= alive_most(e))
         return why_set(ret_why, STATUS_QUEUE_FULL, "",
-                       "%u requests are waiting already (engine.queue_max)", o->queue_max);
+                       "%u requests are waiting already (engine.queue_max)", queue_max);
     uint64_t tokens =
         stats.waiting_tokens + atomic_load(&lane->tokens_submitted) - stats.prompt_tokens;
-    if (waiting > 0 && tokens + r->n_ids > o->queue_tokens_max)
+    if (waiting > 0 && tokens + r->n_ids > tokens_max)
         return why_set(
             ret_why, STATUS_QUEUE_FULL, "prompt",
             "%" PRIu64
             " prompt tokens are waiting already and this prompt has %u: the queue holds %u "
             "(engine.queue_tokens_max)",
-            tokens, r->n_ids, o->queue_tokens_max);
+            tokens, r->n_ids, tokens_max);
     return OK;
 }
 
@@ -167,7 +182,7 @@ static enum status send(struct engine_port *port, struct lane *lane, struct requ
     enum status s = check_open(lane, ret_why);
     if (s == OK && !request_queue_try_push(port->submitted, r))
         s = why_set(ret_why, STATUS_QUEUE_FULL, "", "%u requests are waiting already",
-                    port->engine->options.queue_max);
+                    atomic_load(&port->engine->queue_max));
     if (s != OK) {
         atomic_fetch_sub(&lane->tokens_submitted, n_ids);
         atomic_fetch_sub(&lane->n_submitted, 1);

@@ -39,6 +39,7 @@ struct engine_roster {
 
 struct engine {
     struct engine_options options;
+    atomic_uint queue_max, queue_tokens_max; /* as they are now; options has those of the start */
     struct lane_limits limits;
     struct workers *workers;
     pthread_t thread, reclaimer;

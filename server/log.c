@@ -2,12 +2,13 @@
  *
  * HOW     why_set makes the text printable; JSON needs only the quote and the backslash escaped after that.
  * ALWAYS  (1) One event is one line and one write, so lines of two threads never mix.  log_event
- * THREAD  any; the settings are written once, before the threads start
+ * THREAD  any; form and descriptor are written once, before the threads start
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "server/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "config/why.h"
@@ -15,25 +16,30 @@
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 static struct {
-    enum log_level level;
+    atomic_int level;
     bool is_json;
     int descriptor;
-} settings = {LOG_LEVEL_INFO, false, STDERR_FILENO};
+} settings = {.level = LOG_LEVEL_INFO, .descriptor = STDERR_FILENO};
 
-void log_init(const char *format, const char *level, int descriptor)
+void log_set_level(const char *level)
 {
     size_t i = 0;
     while (i < ARRAY_LEN(level_names) && strcmp(level_names[i], level) != 0)
         i++;
     ASSERT(i < ARRAY_LEN(level_names));
-    settings.level = (enum log_level)i;
+    atomic_store(&settings.level, (int)i);
+}
+
+void log_init(const char *format, const char *level, int descriptor)
+{
+    log_set_level(level);
     settings.is_json = strcmp(format, "json") == 0;
     settings.descriptor = descriptor;
 }
 
 bool log_is_on(enum log_level level)
 {
-    return level <= settings.level;
+    return (int)level <= atomic_load(&settings.level);
 }
 
 /* "2026-01-31T23:59:59.123Z" */

@@ -26,6 +26,7 @@
 #include "server/completion.h"
 #include "server/door.h"
 #include "server/log.h"
+#include "server/reload.h"
 #include "server/router.h"
 #include "server/service_notify.h"
 #include "server/thread_slice.h"
@@ -45,7 +46,7 @@ struct loop {
     struct service *service;
     struct door doors[DOOR_COUNT];
     uv_async_t wake;
-    uv_signal_t on_term, on_int;
+    uv_signal_t on_term, on_int, on_hup;
     uv_timer_t sweep; /* runs while there are connections, and while ending */
     uv_timer_t stage; /* when the present phase is over */
     enum phase phase;
@@ -149,6 +150,14 @@ static void on_signal(uv_signal_t *handle, int number)
     } else if (loop->phase < CANCELLING) {
         enter(loop, CANCELLING);
     }
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct loop *loop = handle->data;
+    if (loop->phase == SERVING)
+        reload(loop->service);
 }
 
 /* ---- what happens ---- */
@@ -282,11 +291,13 @@ static enum status start_workers(struct loop *loop, struct why *ret_why)
 static int init_handles(struct loop *loop)
 {
     uv_handle_t *handles[] = {(uv_handle_t *)&loop->wake, (uv_handle_t *)&loop->on_term,
-                              (uv_handle_t *)&loop->on_int, (uv_handle_t *)&loop->sweep,
+                              (uv_handle_t *)&loop->on_int, (uv_handle_t *)&loop->on_hup,
+                              (uv_handle_t *)&loop->sweep,
                               (uv_handle_t *)&loop->stage};
     int errors[] = {uv_async_init(&loop->uv, &loop->wake, on_wake),
                     uv_signal_init(&loop->uv, &loop->on_term),
                     uv_signal_init(&loop->uv, &loop->on_int),
+                    uv_signal_init(&loop->uv, &loop->on_hup),
                     uv_timer_init(&loop->uv, &loop->sweep), uv_timer_init(&loop->uv, &loop->stage)};
     for (size_t i = 0; i < ARRAY_LEN(handles); i++)
         handles[i]->data = loop;
@@ -294,7 +305,8 @@ static int init_handles(struct loop *loop)
         if (errors[i] != 0)
             return errors[i];
     int error = uv_signal_start(&loop->on_term, on_signal, SIGTERM);
-    return error != 0 ? error : uv_signal_start(&loop->on_int, on_signal, SIGINT);
+    error = error != 0 ? error : uv_signal_start(&loop->on_int, on_signal, SIGINT);
+    return error != 0 ? error : uv_signal_start(&loop->on_hup, on_hangup, SIGHUP);
 }
 
 enum status loop_new(struct service *service, struct loop **ret_loop, struct why *ret_why)

@@ -306,6 +306,8 @@ int serve_command(size_t n_words, char *const *words)
                      parts.service.options.release_first_model[0] != '\0';
     if (line.n_positionals > 1 || (line.n_positionals == 0 && !has_model))
         return command_unknown("serve", line.n_positionals > 1 ? line.positionals[1] : NULL, "one model file, or --state DIR");
+    parts.service.n_words = n_words;
+    parts.service.words = words;
     log_init(parts.service.options.server_log_format, parts.service.options.server_log_level,
              STDERR_FILENO);
     return run(&parts, line.n_positionals == 1 ? line.positionals[0] : NULL);

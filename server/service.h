@@ -17,6 +17,8 @@ struct releases;
 
 struct service {
     struct options options;
+    size_t n_words; /* serve's command line, to be read again; argv's own */
+    char *const *words;
     struct engine *engine;
     struct engine_port *port; /* the loop's */
     struct releases *releases;

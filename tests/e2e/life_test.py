@@ -5,12 +5,13 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from daemon import Daemon, is_long, run_cases, seconds, wait_until  # noqa: E402
+from daemon import Daemon, Refused, is_long, run_cases, seconds, wait_until  # noqa: E402
 
 
 def begin_stream(daemon, **fields):
@@ -108,6 +109,27 @@ class Life(unittest.TestCase):
         self.assertTrue(ended.wait(seconds(10)))
         link.close()
         daemon.release()
+
+    def test_7_a_shorter_queue_holds_without_a_restart(self):
+        with tempfile.NamedTemporaryFile("w+", suffix=".conf") as config, \
+                Daemon("--running-max", "1", "--config", config.name) as daemon:
+            streams = [begin_stream(daemon, max_tokens=4000)]
+            config.write("engine.queue_max = 1\n")
+            config.flush()
+            daemon.process.send_signal(signal.SIGHUP)
+            self.assertTrue(wait_until(lambda: "engine.queue_max: 256 is 1 now" in daemon.log()), daemon.log())
+            waiting = daemon.connect()
+            waiting.request("POST", "/v1/completions", json.dumps({"prompt": "One", "max_tokens": 1}),
+                            {"Content-Type": "application/json"})
+            self.assertTrue(wait_until(lambda: daemon.metrics()["foldkv_requests_waiting"] == 1))
+            with self.assertRaises(Refused) as refused:
+                daemon.complete("Two", max_tokens=1)
+            self.assertEqual(refused.exception.status, 429)
+            for link, answer in streams:
+                answer.close()
+                link.close()
+            self.assertEqual(waiting.getresponse().status, 200)
+            waiting.close()
 
 
 if __name__ == "__main__":

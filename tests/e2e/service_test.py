@@ -3,6 +3,7 @@
 """The daemon as deploy/foldkv.service runs it: service_test.py MAKE_MODEL REFUSING"""
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import unittest
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(SOURCE, "tests", "support"))
-from daemon import Daemon, required, run_cases, seconds  # noqa: E402
+from daemon import Daemon, required, run_cases, seconds, wait_until  # noqa: E402
 from releasing import Releasing, make_model  # noqa: E402
 
 MAKE_MODEL, REFUSING = (os.path.abspath(path) for path in sys.argv[1:3])
@@ -84,6 +85,39 @@ class Service(unittest.TestCase):
         for model in (other, "", os.path.join(self.folder.name, "gone.gguf")):  # whatever MODEL says by then
             with self.serve_as_the_unit(model) as daemon:
                 self.assertEqual(daemon.complete("hello w", max_tokens=8, temperature=0)["choices"], first)
+
+    def reloaded(self, daemon, *lines):
+        """SIGHUP; the daemon must say each of the lines."""
+        self.assertEqual(unit()["ExecReload"], ["/bin/kill -HUP $MAINPID"])
+        before = len(daemon.log())
+        daemon.process.send_signal(signal.SIGHUP)
+        found = wait_until(lambda: all(line in daemon.log()[before:] for line in lines), 10)
+        self.assertTrue(found, daemon.log()[before:])
+
+    def test_5_sighup_reads_the_options_again(self):
+        config = os.path.join(self.folder.name, "foldkv.conf")
+
+        def write(text):
+            with open(config, "w", encoding="utf-8") as f:
+                f.write(text)
+
+        write("engine.queue_max = 200\nserver.log_level = debug\n")
+        with Daemon("--threads", "1", "--config", config, "--engine-queue-tokens-max", "1000", model_path=self.model) as daemon:
+            self.reloaded(daemon, "options read again")
+            write("engine.queue_max = 100\nengine.queue_tokens_max = 5\nengine.running_max = 7\nserver.keepalive_timeout_ms = 100\n")
+            idle = daemon.connect()
+            idle.request("GET", "/livez")
+            idle.getresponse().read()
+            self.reloaded(daemon, "engine.queue_max: 200 is 100 now", "server.log_level: debug is info now",
+                          "server.keepalive_timeout_ms: 75000 is 100 now", 'engine.running_max: stays "64"; "7" needs a restart')
+            self.assertNotIn("queue_tokens_max:", daemon.log())  # a flag beats the file
+            self.assertEqual(idle.sock.recv(1), b"")  # closed long before 75 s
+            idle.close()
+            write("engine.queue_max = none\n")
+            self.reloaded(daemon, "all options stay as they are", "engine.queue_max")
+            write("engine.queue_max = 65536\n")
+            self.reloaded(daemon, "all options stay as they are", "the queues made at the start hold")
+            daemon.complete("hello w", max_tokens=2)
 
 
 if __name__ == "__main__":

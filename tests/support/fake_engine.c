@@ -280,6 +280,17 @@ void engine_stats_measure(struct engine *e, struct engine_stats *stats)
     stats->kv_measured_bytes = stats->groups[0].kv_measured_bytes = e->stats.kv_resident_bytes;
 }
 
+enum status engine_set_queue(struct engine *e, uint32_t queue_max, uint32_t queue_tokens_max,
+                             struct why *ret_why)
+{
+    (void)ret_why;
+    pthread_mutex_lock(&e->lock);
+    e->options.queue_max = queue_max;
+    e->options.queue_tokens_max = queue_tokens_max;
+    pthread_mutex_unlock(&e->lock);
+    return OK;
+}
+
 void engine_drain(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);
