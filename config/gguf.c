@@ -139,7 +139,9 @@ enum status gguf_open(const char *path, struct gguf **ret_gguf, struct why *ret_
     size_t len = 0;
     enum status s = map(path, fd, &bytes, &len, ret_why);
     close(fd);
-    return s == OK ? parse_new(bytes, len, true, ret_gguf, ret_why) : s;
+    if (s == OK)
+        s = parse_new(bytes, len, true, ret_gguf, ret_why);
+    return why_in_file(ret_why, s, path);
 }
 
 void gguf_free(struct gguf **gguf)

@@ -10,7 +10,7 @@
 #include "config/options_priv.h"
 
 const struct option option_rows[] = {
-#define OPTION(section, name, type, value, least, most, unit, change, flag, prose)                 \
+#define OPTION(section, name, type, value, least, most, unit, change, flag, users, prose)          \
     {#section "." #name,                                                                           \
      OPTION_##type,                                                                                \
      value,                                                                                        \
@@ -19,6 +19,7 @@ const struct option option_rows[] = {
      unit,                                                                                         \
      OPTION_##change,                                                                              \
      flag,                                                                                         \
+     users,                                                                                        \
      prose,                                                                                        \
      offsetof(struct options, section##_##name)},
 #include "config/options.def"
@@ -75,20 +76,20 @@ static const char *config_path_of(const struct options_line *line, char *const *
     return NULL;
 }
 
-enum status options_load(size_t n_words, char *const *words, char *const *environment,
+enum status options_load(unsigned users, size_t n_words, char *const *words, char *const *environment,
                          struct option_extra *extras, size_t n_extras, struct options *ret_options,
                          struct options_line *ret_line, struct why *ret_why)
 {
     options_defaults(ret_options);
-    TRY(options_read_flags(ret_options, n_words, words, extras, n_extras, ret_line, ret_why));
+    TRY(options_read_flags(users, ret_options, n_words, words, extras, n_extras, ret_line, ret_why));
     if (ret_line->is_help)
         return OK;
-    const char *config_path = config_path_of(ret_line, environment);
+    const char *config_path = users != 0 ? config_path_of(ret_line, environment) : NULL;
     options_defaults(ret_options);
     if (config_path != NULL)
         TRY(options_read_file(ret_options, config_path, ret_why));
     TRY(options_read_environment(ret_options, environment, ret_why));
-    TRY(options_read_flags(ret_options, n_words, words, extras, n_extras, ret_line, ret_why));
+    TRY(options_read_flags(users, ret_options, n_words, words, extras, n_extras, ret_line, ret_why));
     ret_line->config_path = config_path;
     return OK;
 }

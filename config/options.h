@@ -16,7 +16,7 @@ struct options {
 #define OPTION_MEMBER_SIZE(name, most) uint64_t name;
 #define OPTION_MEMBER_STRING(name, most) char name[(most) + 1];
 #define OPTION_MEMBER_CHOICE(name, most) char name[(most) + 1];
-#define OPTION(section, name, type, value, least, most, unit, change, flag, prose)                 \
+#define OPTION(section, name, type, value, least, most, unit, change, flag, users, prose)          \
     OPTION_MEMBER_##type(section##_##name, most)
 #include "config/options.def"
 #undef OPTION
@@ -34,6 +34,16 @@ struct option_extra {
     const char *ret_value; /* NULL: not given; a switch that is given: "" */
 };
 
+/* Who has a row as a flag: serve, inspect, kernels, bench of products, bench of attention; 0 is a
+ * command that has none, and no file either. */
+enum options_user {
+    OPTIONS_SERVE = 1,
+    OPTIONS_INSPECT = 2,
+    OPTIONS_KERNELS = 4,
+    OPTIONS_BENCH = 8,
+    OPTIONS_ATTENTION = 16
+};
+
 enum { OPTIONS_POSITIONALS_MAX = 8 };
 
 /* What a command line held beside options; the strings are argv's own. */
@@ -49,11 +59,11 @@ void options_defaults(struct options *ret_options);
 
 /* Defaults, then the file that --config or FOLDKV_CONFIG names, then the environment
  * (FOLDKV_CACHE_BYTES), then the flags (--cache-bytes 2GiB or --cache-bytes=2GiB; of a flag
- * given twice the last holds). words are those after the command's name; environment is a
+ * given twice the last holds). users is one bit, or 0. words are those after the command's name; environment is a
  * NULL-terminated environ. extras may be NULL. BAD_OPTION names the option, where it came from,
  * the value and what would be right; IO if the file cannot be read. An unknown FOLDKV_ variable
  * is BAD_OPTION, except FOLDKV_TEST_*. */
-enum status options_load(size_t n_words, char *const *words, char *const *environment,
+enum status options_load(unsigned users, size_t n_words, char *const *words, char *const *environment,
                          struct option_extra *extras, size_t n_extras, struct options *ret_options,
                          struct options_line *ret_line, struct why *ret_why) MUST_USE;
 
@@ -66,7 +76,7 @@ enum status options_read_text(struct options *options, struct slice text, const 
                               struct why *ret_why) MUST_USE;
 enum status options_read_environment(struct options *options, char *const *environment,
                                      struct why *ret_why) MUST_USE;
-enum status options_read_flags(struct options *options, size_t n_words, char *const *words,
+enum status options_read_flags(unsigned users, struct options *options, size_t n_words, char *const *words,
                                struct option_extra *extras, size_t n_extras,
                                struct options_line *ret_line, struct why *ret_why) MUST_USE;
 
@@ -79,8 +89,9 @@ void options_take_live(struct options *options, const struct options *fresh, opt
 
 /* The values as a file that options_read_text reads back to the same. */
 char *options_dump(const struct options *options) MUST_USE;
-/* The option part of --help: every flag with its default, range and prose; extras first. */
-char *options_help(const struct option_extra *extras, size_t n_extras) MUST_USE;
+/* The option part of --help: every flag of these users with its default, range and prose; extras
+ * first. */
+char *options_help(unsigned users, const struct option_extra *extras, size_t n_extras) MUST_USE;
 /* deploy/foldkv.conf: each option's prose and its default, commented out. */
 char *options_example(void) MUST_USE;
 /* docs/options.md. */

@@ -36,15 +36,16 @@ static const struct option *find_flag(struct slice name)
     return NULL;
 }
 
-static enum status value_of(struct reading *flag, const char **ret_value, struct why *ret_why)
+static enum status value_of(struct reading *flag, const char *kind, const char **ret_value,
+                            struct why *ret_why)
 {
     if (flag->equals != NULL) {
         *ret_value = flag->equals;
         return OK;
     }
     if (flag->n_left == 0)
-        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: a value must follow",
-                       flag->where);
+        return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: a value must follow: %s",
+                       flag->where, kind);
     flag->is_next_used = true;
     *ret_value = *flag->next;
     return OK;
@@ -53,7 +54,7 @@ static enum status value_of(struct reading *flag, const char **ret_value, struct
 static enum status read_extra(struct option_extra *extra, struct reading *flag, struct why *ret_why)
 {
     if (extra->metavar != NULL)
-        return value_of(flag, &extra->ret_value, ret_why);
+        return value_of(flag, extra->metavar, &extra->ret_value, ret_why);
     if (flag->equals != NULL)
         return why_set(ret_why, STATUS_BAD_OPTION, flag->where,
                        "%s: takes no value, found \"%.64s\"", flag->where, flag->equals);
@@ -61,7 +62,7 @@ static enum status read_extra(struct option_extra *extra, struct reading *flag, 
     return OK;
 }
 
-static enum status read_flag(struct options *options, struct reading *flag,
+static enum status read_flag(unsigned users, struct options *options, struct reading *flag,
                              struct option_extra *extras, size_t n_extras,
                              struct options_line *line, struct why *ret_why)
 {
@@ -69,14 +70,19 @@ static enum status read_flag(struct options *options, struct reading *flag,
         if (slice_is(flag->name, extras[i].flag))
             return read_extra(&extras[i], flag, ret_why);
     }
-    if (slice_is(flag->name, "config"))
-        return value_of(flag, &line->config_path, ret_why);
+    if (users != 0 && slice_is(flag->name, "config"))
+        return value_of(flag, "the path of a file", &line->config_path, ret_why);
     const struct option *option = find_flag(flag->name);
     if (option == NULL)
         return why_set(ret_why, STATUS_BAD_OPTION, flag->where, "%s: no such option; see --help",
                        flag->where);
+    if ((option->users & users) == 0)
+        return why_set(ret_why, STATUS_BAD_OPTION, flag->where,
+                       "%s: another command's option; see --help", flag->where);
+    char range[OPTION_TEXT_MAX];
+    option_range_text(option, range);
     const char *value = NULL;
-    TRY(value_of(flag, &value, ret_why));
+    TRY(value_of(flag, range, &value, ret_why));
     return option_set(options, option, (struct slice){value, strlen(value)}, flag->where, ret_why);
 }
 
@@ -111,8 +117,8 @@ static struct reading reading_of(const char *word, char *const *next, size_t n_l
     return flag;
 }
 
-enum status options_read_flags(struct options *options, size_t n_words, char *const *words,
-                               struct option_extra *extras, size_t n_extras,
+enum status options_read_flags(unsigned users, struct options *options, size_t n_words,
+                               char *const *words, struct option_extra *extras, size_t n_extras,
                                struct options_line *ret_line, struct why *ret_why)
 {
     *ret_line = (struct options_line){.is_help = asks_for_help(n_words, words)};
@@ -131,7 +137,7 @@ enum status options_read_flags(struct options *options, size_t n_words, char *co
                            word);
         } else {
             struct reading flag = reading_of(word, words + i + 1, n_words - i - 1);
-            TRY(read_flag(options, &flag, extras, n_extras, ret_line, ret_why));
+            TRY(read_flag(users, options, &flag, extras, n_extras, ret_line, ret_why));
             i += flag.is_next_used;
         }
     }

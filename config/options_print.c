@@ -92,7 +92,7 @@ static void add_flag_help(struct text_buf *out, const struct option *option)
     text_buf_add(out, ".\n");
 }
 
-char *options_help(const struct option_extra *extras, size_t n_extras)
+char *options_help(unsigned users, const struct option_extra *extras, size_t n_extras)
 {
     struct text_buf out;
     text_buf_init(&out, TEXT_MAX);
@@ -102,14 +102,17 @@ char *options_help(const struct option_extra *extras, size_t n_extras)
                      has_value ? extras[i].metavar : "");
         add_wrapped(&out, "        ", extras[i].prose);
     }
-    text_buf_add(&out, "  --config FILE\n");
-    add_wrapped(
-        &out, "        ",
-        "File of `section.name = value` lines; FOLDKV_CONFIG names it too. With a - before it, "
-        "it need not exist.");
+    if (users != 0) {
+        text_buf_add(&out, "  --config FILE\n");
+        add_wrapped(
+            &out, "        ",
+            "File of `section.name = value` lines; FOLDKV_CONFIG names it too. With a - before it, "
+            "it need not exist.");
+    }
     text_buf_add(&out, "  --help, -h\n        This text.\n");
     for (size_t i = 0; i < option_count; i++)
-        add_flag_help(&out, &option_rows[i]);
+        if ((option_rows[i].users & users) != 0)
+            add_flag_help(&out, &option_rows[i]);
     return text_buf_take(&out);
 }
 
@@ -156,8 +159,10 @@ char *options_reference(void)
 {
     struct text_buf out;
     text_buf_init(&out, TEXT_MAX);
-    text_buf_add(&out,
-                 "# Options\n\nMade from `config/options.def`; a test holds the two together.\n\n");
+    text_buf_add(&out, "# Options\n\nWhat `foldkv serve` can be told. The other commands take "
+                       "those of these flags that "
+                       "`foldkv help COMMAND` lists.\n\nMade from `config/options.def`; a test "
+                       "holds the two together.\n\n");
     text_buf_add(
         &out,
         "A flag beats an environment variable, which beats the file that `--config` or "
@@ -171,7 +176,12 @@ char *options_reference(void)
         "of range: nothing is moved to the nearest value.\n\n"
         "A file has one `section.name = value` a line; `#` starts a comment. A value with `#`, a "
         "quote or\n"
-        "blanks at its ends stands in double quotes. `deploy/foldkv.conf` lists every option.\n");
+        "blanks at its ends stands in double quotes. `deploy/foldkv.conf` lists every option.\n\n"
+        "On SIGHUP the daemon reads all of them again. Those that say so below hold from then on, "
+        "and the log says which "
+        "changed;\n"
+        "another one that changed is named there as waiting for a restart. If anything does not "
+        "read well, nothing changes.\n");
     for (size_t i = 0; i < option_count; i++)
         add_reference_row(&out, &option_rows[i]);
     return text_buf_take(&out);

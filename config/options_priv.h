@@ -17,6 +17,7 @@ struct option {
     const char *unit; /* of a CHOICE: its words, between bars */
     enum option_change change;
     const char *flag; /* the short spelling, or "" */
+    unsigned users;   /* bits of enum options_user */
     const char *prose;
     size_t offset; /* of the member in struct options */
 };

@@ -72,3 +72,17 @@ void why_add_both(struct why *w, const char *left, const char *left_value, const
     why_add_text(w, left, left_value != NULL ? left_value : "none");
     why_add_text(w, right, right_value != NULL ? right_value : "none");
 }
+
+enum status why_in_file(struct why *w, enum status s, const char *path)
+{
+    enum { SHOWN = 120 };
+    size_t len = strlen(path);
+    const char *tail = len > SHOWN ? path + len - SHOWN : path;
+    if (w == NULL || s == OK || strstr(w->text, tail) != NULL)
+        return s;
+    struct why before = *w;
+    (void)why_set(w, s, before.field, "%s%s: %.250s", tail == path ? "" : "..", tail, before.text);
+    w->n_parts = before.n_parts;
+    memcpy(w->parts, before.parts, sizeof w->parts);
+    return s;
+}

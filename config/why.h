@@ -36,5 +36,8 @@ void why_add_number(struct why *w, const char *key, uint64_t number);
 /* Two values that ought to be the same, each under its name, and "field", which is w's. NULL is told as "none". */
 void why_add_both(struct why *w, const char *left, const char *left_value, const char *right,
                   const char *right_value);
+/* For what a reader said of a file's bytes: puts the file before it, unless it is named already; the parts stay.
+ * Returns s; OK changes nothing. */
+enum status why_in_file(struct why *w, enum status s, const char *path);
 
 #endif

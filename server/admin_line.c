@@ -65,10 +65,10 @@ bool admin_line_read(struct admin_line *line, const char *name, size_t n_words, 
     memcpy(line->extras, common, sizeof common);
     if (n_own > 0)
         memcpy(line->own, own, n_own * sizeof *own);
-    if (options_load(n_words, words, environ, line->extras, n, &line->options, &line->words, &why) != OK)
+    if (options_load(0, n_words, words, environ, line->extras, n, &line->options, &line->words, &why) != OK)
         *ret_code = command_complain(&why);
     else if (line->words.is_help)
-        *ret_code = command_print_help(name, line->extras, n, false);
+        *ret_code = command_print_help(name, line->extras, n, 0);
     else
         return true;
     return false;

@@ -26,8 +26,9 @@
 enum {
     STREAMS_MAX = 256,
     TOKENS_MAX = 1 << 20,
-    ID_LEAST = 1000,
-    ID_SPAN = 40000,
+    ID_LEAST = 1000, /* below it a vocabulary keeps its marks and bytes */
+    VOCAB = 41000,
+    VOCAB_MAX = 1000000,
     WAIT_MS = 120000
 };
 
@@ -36,7 +37,7 @@ enum scenario { SCENARIO_STREAMS, SCENARIO_PREFIX, SCENARIO_INTRUDE };
 struct bench_plan {
     struct load_target target;
     enum scenario scenario;
-    uint32_t streams, rounds, prompt_tokens, max_tokens, shared_tokens, intruder_tokens;
+    uint32_t streams, rounds, prompt_tokens, max_tokens, shared_tokens, intruder_tokens, vocab;
     uint64_t seed;
     bool is_json;
 };
@@ -63,13 +64,17 @@ const char *bench_serve_help(void)
 {
     return "usage: foldkv bench serve --url http://127.0.0.1:PORT [options]\n"
            "  --scenario streams|prefix|intrude   what to do (default streams)\n"
-           "  --streams N          clients at once, 1..256 (default 8)\n"
-           "  --rounds N           requests each client sends (default 1)\n"
-           "  --prompt-tokens N    tokens of a prompt (default 450)\n"
-           "  --shared-tokens N    leading tokens that all prompts share (default 0)\n"
-           "  --max-tokens N       tokens of an answer (default 128)\n"
-           "  --intruder-tokens N  tokens of the long prompt of scenario intrude (default 3000)\n"
+           "  --streams N          clients at once, 1 to 256 (default 8)\n"
+           "  --rounds N           requests each client sends, 1 to 100000 (default 1)\n"
+           "  --prompt-tokens N    tokens of a prompt, 1 to 1048576 (default 450)\n"
+           "  --shared-tokens N    leading tokens that all prompts share, 0 to 1048576 (default "
+           "0)\n"
+           "  --max-tokens N       tokens of an answer, 1 to 1048576 (default 128)\n"
+           "  --intruder-tokens N  tokens of the long prompt of scenario intrude, 1 to 1048576 "
+           "(default 3000)\n"
            "  --seed N             prompts follow from it (default 1)\n"
+           "  --model NAME         the request's model; the server's own if not given\n"
+           "  --vocab N            token ids below N, 2 to 1000000 (default 41000)\n"
            "  --json               figures as one JSON object\n";
 }
 
@@ -118,10 +123,11 @@ static uint64_t next_random(uint64_t *state)
 static void make_prompt(struct bench_run *run, uint32_t n)
 {
     uint64_t shared = run->plan->seed;
+    uint32_t vocab = run->plan->vocab, least = vocab > 2 * ID_LEAST ? ID_LEAST : vocab / 2;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t r =
             i < run->plan->shared_tokens ? next_random(&shared) : next_random(&run->random);
-        run->ids[i] = ID_LEAST + (uint32_t)(r % ID_SPAN);
+        run->ids[i] = least + (uint32_t)(r % (vocab - least));
     }
 }
 
@@ -319,6 +325,7 @@ static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, 
         {"shared-tokens", &p->shared_tokens, 0, TOKENS_MAX},
         {"max-tokens", &p->max_tokens, 1, TOKENS_MAX},
         {"intruder-tokens", &p->intruder_tokens, 1, TOKENS_MAX},
+        {"vocab", &p->vocab, 2, VOCAB_MAX},
     };
     const char *url = NULL;
     for (int i = 0; i < argc; i++) {
@@ -329,7 +336,8 @@ static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, 
         }
         if (i + 1 == argc)
             return why_set(ret_why, STATUS_BAD_OPTION, argv[i],
-                           "%s is unknown or lacks its value: see foldkv help bench", argv[i]);
+                           "%s is unknown or lacks its value: see foldkv bench serve --help",
+                           argv[i]);
         const char *value = argv[++i];
         const struct number_option *number = NULL;
         for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
@@ -345,9 +353,11 @@ static enum status parse_arguments(int argc, char **argv, struct bench_plan *p, 
             TRY(parse_scenario(value, &p->scenario, ret_why));
         } else if (strcmp(name, "url") == 0) {
             url = value;
+        } else if (strcmp(name, "model") == 0) {
+            p->target.model = value;
         } else {
             return why_set(ret_why, STATUS_BAD_OPTION, argv[i - 1],
-                           "%s is unknown: see foldkv help bench", argv[i - 1]);
+                           "%s is unknown: see foldkv bench serve --help", argv[i - 1]);
         }
     }
     if (url == NULL)
@@ -388,6 +398,7 @@ enum status bench_serve(int argc, char **argv, FILE *out, struct why *ret_why)
                               .prompt_tokens = 450,
                               .max_tokens = 128,
                               .intruder_tokens = 3000,
+                              .vocab = VOCAB,
                               .seed = 1};
     TRY(parse_arguments(argc, argv, &plan, ret_why));
     struct bench_run run = {.plan = &plan, .random = plan.seed * 2 + 1};

@@ -62,8 +62,8 @@ static uint32_t rank_of(const struct bpe *bpe, uint32_t left, uint32_t right)
 static enum status refuse_merge(size_t rank, struct slice text, const char *what,
                                 struct why *ret_why)
 {
-    return why_set(ret_why, STATUS_BAD_FILE, merges_key, "%s: merge %zu '%.*s' %s", merges_key,
-                   rank, (int)(text.len < 128 ? text.len : 128), text.bytes, what);
+    return why_set(ret_why, STATUS_BAD_FILE, merges_key, "key \"%s\": merge %zu '%.*s' %s",
+                   merges_key, rank, (int)(text.len < 128 ? text.len : 128), text.bytes, what);
 }
 
 /* A merge as the file has it, and what its parts are. */
@@ -138,11 +138,12 @@ static enum status check_array(const struct gguf *gguf, uint32_t *ret_count, str
     TRY(gguf_array(gguf, merges_key, &type, &count, ret_why));
     if (type != GGUF_STRING)
         return why_set(ret_why, STATUS_BAD_FILE, merges_key,
-                       "%s: an array of type %d; strings (%d) are needed", merges_key, (int)type,
-                       (int)GGUF_STRING);
+                       "key \"%s\": an array of type %d; strings (%d) are needed", merges_key,
+                       (int)type, (int)GGUF_STRING);
     if (count > MERGES_MAX)
         return why_set(ret_why, STATUS_BAD_FILE, merges_key,
-                       "%s: %zu merges; at most %d are served", merges_key, count, MERGES_MAX);
+                       "key \"%s\": %zu merges; at most %d are served", merges_key, count,
+                       MERGES_MAX);
     *ret_count = (uint32_t)count;
     return OK;
 }

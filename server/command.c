@@ -71,19 +71,13 @@ int command_unknown(const char *name, const char *word, const char *wanted)
 }
 
 int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras,
-                       bool with_options)
+                       unsigned users)
 {
     const struct command *command = command_find(name);
-    printf("usage: foldkv %s\n\n%s\n", command->usage, command->summary);
-    for (size_t i = 0; i < n_extras && !with_options; i++)
-        printf("  --%s %s\n        %s\n", extras[i].flag,
-               extras[i].metavar != NULL ? extras[i].metavar : "", extras[i].prose);
-    if (!with_options)
-        return COMMAND_DONE;
-    char *text = options_help(extras, n_extras);
+    char *text = options_help(users, extras, n_extras);
     if (text == NULL)
         return command_complain(&(struct why){.text = "no memory for the help text"});
-    printf("\n%s", text);
+    printf("usage: foldkv %s\n\n%s\n\n%s", command->usage, command->summary, text);
     mem_free(text);
     return COMMAND_DONE;
 }

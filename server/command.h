@@ -46,9 +46,10 @@ int command_complain(const struct why *why);
 int command_misused(const char *name, const char *text);
 /* The same where the command does not know the word: it takes wanted ("on or off"), not this. NULL: none was given. */
 int command_unknown(const char *name, const char *word, const char *wanted);
-/* Usage, summary and flags on stdout; extras come first. */
+/* Usage, summary and flags on stdout; extras come first, then the rows of these users
+ * (options.h). */
 int command_print_help(const char *name, const struct option_extra *extras, size_t n_extras,
-                       bool with_options);
+                       unsigned users);
 /* A whole number of a flag's value, least to most; BAD_OPTION. */
 enum status command_number(const struct option_extra *extra, uint64_t least, uint64_t most,
                            uint64_t *ret_number, struct why *ret_why) MUST_USE;

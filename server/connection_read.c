@@ -26,6 +26,13 @@ static void answer_refusal(struct connection *c)
     if (c->refusal == STATUS_METHOD_NOT_ALLOWED)
         (void)why_set(&c->parse.why, c->refusal, "", "%s takes %s", c->parse.head.path,
                       connection_allowed(c));
+    else if (c->refusal == STATUS_NOT_FOUND && c->parse.why.text[0] == '\0')
+        (void)why_set(&c->parse.why, c->refusal, "", "there is no path %.200s",
+                      c->parse.head.is_target_long ? "of this length" : c->parse.head.path);
+    else if (c->refusal == STATUS_UNSUPPORTED_MEDIA)
+        (void)why_set(&c->parse.why, c->refusal, "",
+                      "Content-Type is \"%.80s\"; application/json is needed",
+                      c->parse.head.content_type.text);
     response_error(c, c->refusal, &c->parse.why);
 }
 

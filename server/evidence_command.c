@@ -280,11 +280,11 @@ int evidence_command(size_t n_words, char *const *words)
     struct options options;
     struct options_line line;
     struct why why = {0};
-    if (options_load(n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) !=
+    if (options_load(0, n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) !=
         OK)
         return command_complain(&why);
     if (line.is_help)
-        return command_print_help("evidence", extras, ARRAY_LEN(extras), false);
+        return command_print_help("evidence", extras, ARRAY_LEN(extras), 0);
     if (line.n_positionals > 0)
         return command_unknown("evidence", line.positionals[0], "no argument");
     return print_ladders(extras[0].ret_value != NULL);

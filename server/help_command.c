@@ -23,7 +23,10 @@ static char *errors_page(void)
     struct byte_buffer text;
     byte_buffer_init(&text, 1 << 16);
     byte_buffer_text(&text,
-                     "# Errors\n\nMade from `config/status.def` by `foldkv help errors`; not "
+                     "# Errors\n\nA refusal is `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`: the message "
+                     "says what was found and what would be right, `param` names the field, and `code` is what a program should "
+                     "look at. Where the table says that a retry helps, wait for as long as the header `Retry-After` says, if "
+                     "there is one.\n\nMade from `config/status.def` by `foldkv help errors`; not "
                      "edited by hand. An answer's `error.code` is "
                      "one of these.\n\n| code | HTTP | retry | meaning |\n|---|---|---|---|\n");
     for (int s = OK + 1; s < STATUS_COUNT; s++)
@@ -70,7 +73,7 @@ static char *gates_page(void)
 
 static char *options_page(void)
 {
-    return options_help(NULL, 0);
+    return options_help(OPTIONS_SERVE, NULL, 0);
 }
 
 static const struct topic {
@@ -102,7 +105,7 @@ int help_command(size_t n_words, char *const *words)
             return print_page(topics[i].page);
     const struct command *command = command_find(topic);
     if (command == NULL)
-        return command_unknown("help", topic, "a command or a page (foldkv help lists them)");
+        return command_unknown("help", topic, "a command, or options, example, reference, metrics, errors or gates");
     if (command->run != help_command)
         return command->run(1, help_flag);
     for (size_t i = 0; i < command_count; i++)

@@ -49,6 +49,14 @@ static int refuse(struct http_parse *p, enum status status, const char *field, c
     return HPE_USER;
 }
 
+static int refuse_size(struct http_parse *p, uint64_t bytes)
+{
+    char text[96];
+    snprintf(text, sizeof text, "the body has %llu bytes or more; at most %zu are taken",
+             (unsigned long long)bytes, p->body.max);
+    return refuse(p, STATUS_TOO_LARGE, "body", text);
+}
+
 static int on_target(llhttp_t *llhttp, const char *bytes, size_t len)
 {
     struct http_parse *p = llhttp->data;
@@ -151,7 +159,7 @@ static int on_chunk_header(llhttp_t *llhttp)
 {
     struct http_parse *p = llhttp->data;
     if (llhttp->content_length > p->body.max - p->body.len)
-        return refuse(p, STATUS_TOO_LARGE, "body", "the body is over the limit");
+        return refuse_size(p, p->body.len + llhttp->content_length);
     return llhttp->content_length == 0 ? HPE_PAUSED : 0;
 }
 
@@ -159,7 +167,7 @@ static int on_body(llhttp_t *llhttp, const char *bytes, size_t len)
 {
     struct http_parse *p = llhttp->data;
     if (len > p->body.max - p->body.len)
-        return refuse(p, STATUS_TOO_LARGE, "body", "the body is over the limit");
+        return refuse_size(p, p->body.len + len);
     byte_buffer_append(&p->body, bytes, len);
     if (p->body.failed)
         return refuse(p, STATUS_NO_MEMORY, "body", "no memory for the body");
@@ -294,7 +302,7 @@ static void judge_body_framing(struct http_parse *p)
     if (h->transfer_encoding.has && (p->llhttp.flags & F_CONTENT_LENGTH) != 0)
         refuse(p, STATUS_BAD_REQUEST, "content-length", "Content-Length beside Transfer-Encoding");
     if (h->content_length > p->body.max)
-        refuse(p, STATUS_TOO_LARGE, "body", "the body is over the limit");
+        refuse_size(p, h->content_length);
 }
 
 static void judge_expect(struct http_parse *p)

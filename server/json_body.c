@@ -33,6 +33,13 @@ static enum status refuse(const json_error_t *error, struct why *ret_why)
     if (json_error_code(error) == json_error_out_of_memory || error->text[0] == '\0')
         return why_set(ret_why, STATUS_NO_MEMORY, "", "the body: %s",
                        status_text(STATUS_NO_MEMORY));
+    bool is_nul = json_error_code(error) == json_error_null_character ||
+                  json_error_code(error) == json_error_null_byte_in_key;
+    if (is_nul)
+        return why_set(
+            ret_why, STATUS_BAD_REQUEST, "",
+            "the body has a string with \\u0000 (line %d, column %d); no text here may hold a NUL",
+            error->line, error->column);
     return why_set(ret_why, STATUS_BAD_REQUEST, "",
                    "the body is not JSON that is served: %s (line %d, column %d)", error->text,
                    error->line, error->column);

@@ -67,12 +67,13 @@ enum status json_read_text(const char *name, const json_t *value, size_t least, 
 {
     size_t len = json_string_length(value);
     if (!json_is_string(value) || len < least || len > most) {
-        char right[64];
+        char right[64] = "a string";
         if (json_is_string(value))
             return why_set(ret_why, STATUS_BAD_REQUEST, name,
                            "%s: a string of %zu bytes is not one of %zu to %zu", name, len, least,
                            most);
-        snprintf(right, sizeof right, "a string of %zu to %zu bytes", least, most);
+        if (most != SIZE_MAX)
+            snprintf(right, sizeof right, "a string of %zu to %zu bytes", least, most);
         return json_refuse(name, value, right, ret_why);
     }
     *ret_text = (struct slice){json_string_value(value), len};

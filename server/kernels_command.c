@@ -33,10 +33,10 @@ int kernels_command(size_t n_words, char *const *words)
     struct options_line line;
     struct kernels kernels;
     struct why why = {0};
-    if (options_load(n_words, words, environ, NULL, 0, &options, &line, &why) != OK)
+    if (options_load(OPTIONS_KERNELS, n_words, words, environ, NULL, 0, &options, &line, &why) != OK)
         return command_complain(&why);
     if (line.is_help)
-        return command_print_help("kernels", NULL, 0, true);
+        return command_print_help("kernels", NULL, 0, OPTIONS_KERNELS);
     if (line.n_positionals > 0)
         return command_unknown("kernels", line.positionals[0], "no argument");
     bool is_masked = options.kernels_isa[0] != '\0';

@@ -28,6 +28,7 @@
 enum { LINE_MAX_BYTES = 1 << 16, REQUEST_MAX_BYTES = 16 << 20, PORT_MAX = 65535 };
 
 struct load_stream {
+    const struct load_target *target;
     int fd;
     char *request;
     size_t request_len, sent;
@@ -44,7 +45,17 @@ struct load_stream {
 
 enum status load_target_parse(const char *url, struct load_target *ret_target, struct why *ret_why)
 {
+    ret_target->url = url;
+    if (strncmp(url, "https://", 8) == 0)
+        return why_set(ret_why, STATUS_BAD_OPTION, "url",
+                       "--url is \"%s\": no TLS is spoken here; give http://127.0.0.1:PORT", url);
     const char *rest = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
+    const char *path = strchr(rest, '/');
+    if (path != NULL && path[1] != '\0')
+        return why_set(ret_why, STATUS_BAD_OPTION, "url",
+                       "--url is \"%s\": a path is not taken (/v1/completions is asked); give "
+                       "http://127.0.0.1:PORT",
+                       url);
     const char *colon = strchr(rest, ':');
     char *end = NULL;
     long port = colon != NULL ? strtol(colon + 1, &end, 10) : 0;
@@ -171,14 +182,23 @@ static char *request_text(const struct load_target *target, const uint32_t *ids,
                           uint32_t max_tokens)
 {
     struct text_buf body, whole;
+    json_t *name = target->model != NULL ? json_string(target->model) : NULL;
+    char *model = name != NULL ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+    json_decref(name);
+    if (target->model != NULL && model == NULL)
+        return NULL;
     text_buf_init(&body, REQUEST_MAX_BYTES);
-    text_buf_add(&body, "{\"prompt\":[");
+    text_buf_add(&body, "{");
+    if (model != NULL)
+        text_buf_add(&body, "\"model\":%s,", model);
+    text_buf_add(&body, "\"prompt\":[");
     for (uint32_t i = 0; i < n_ids; i++)
         text_buf_add(&body, i == 0 ? "%u" : ",%u", ids[i]);
     text_buf_add(&body,
                  "],\"max_tokens\":%u,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
                  "\"stream_options\":{\"include_usage\":true}}",
                  max_tokens);
+    mem_free(model);
     char *json = text_buf_take(&body);
     text_buf_init(&whole, REQUEST_MAX_BYTES);
     if (json != NULL)
@@ -196,6 +216,7 @@ enum status load_stream_start(struct load_stream *s, const struct load_target *t
                               struct why *ret_why)
 {
     ASSERT(s->fd < 0);
+    s->target = target;
     s->request = request_text(target, ids, n_ids, max_tokens);
     if (s->request == NULL)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for a request");
@@ -213,8 +234,10 @@ enum status load_stream_start(struct load_stream *s, const struct load_target *t
           errno == EINPROGRESS);
     if (ok)
         return OK;
+    int error = errno;
     close_socket(s);
-    return why_set(ret_why, STATUS_IO, "url", "no connection to %s", target->host);
+    return why_set(ret_why, STATUS_IO, "url", "%s: no connection: %s", target->url,
+                   strerror(error));
 }
 
 int load_stream_fd(const struct load_stream *s)
@@ -231,8 +254,7 @@ static enum status send_more(struct load_stream *s, struct why *ret_why)
 {
     ssize_t n = send(s->fd, s->request + s->sent, s->request_len - s->sent, MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN)
-        return why_set(ret_why, STATUS_IO, "url", "the server refused the request: %s",
-                       strerror(errno));
+        return why_set(ret_why, STATUS_IO, "url", "%s: %s", s->target->url, strerror(errno));
     s->sent += n > 0 ? (size_t)n : 0;
     return OK;
 }
@@ -243,8 +265,8 @@ static enum status receive_more(struct load_stream *s, struct why *ret_why)
     ssize_t n = recv(s->fd, bytes, sizeof bytes, 0);
     if (n < 0)
         return errno == EAGAIN ? OK
-                               : why_set(ret_why, STATUS_IO, "url", "the connection broke: %s",
-                                         strerror(errno));
+                               : why_set(ret_why, STATUS_IO, "url", "%s: the connection broke: %s",
+                                         s->target->url, strerror(errno));
     if (n > 0)
         llhttp_execute(&s->parser, bytes, (size_t)n);
     else
@@ -255,7 +277,8 @@ static enum status receive_more(struct load_stream *s, struct why *ret_why)
                        (int)(s->line_len < 200 ? s->line_len : 200), s->line);
     if (n == 0 && !s->is_done)
         return why_set(ret_why, STATUS_IO, "url",
-                       "the server closed the connection after %u events", s->n_events);
+                       "%s: the server closed the connection after %u events", s->target->url,
+                       s->n_events);
     if (s->is_done)
         close_socket(s);
     return OK;

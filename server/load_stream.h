@@ -13,10 +13,12 @@
 struct load_stream;
 
 /* Where the server listens: "http://127.0.0.1:8080" or "127.0.0.1:8080". Loopback only; BAD_OPTION
- * otherwise. */
+ * otherwise. url must outlive the target, and the target its streams. */
 struct load_target {
     struct sockaddr_in address;
     char host[64];
+    const char *url;   /* as it was given; the caller's */
+    const char *model; /* of the request; NULL: none is named. Set by the caller */
 };
 enum status load_target_parse(const char *url, struct load_target *ret_target,
                               struct why *ret_why) MUST_USE;

@@ -21,7 +21,12 @@ int main(int argc, char **argv)
         return command_complain(&(struct why){.text = "the libraries did not take our allocator"});
     if (argc < 2)
         return print_usage(stderr);
-    if (strcmp(argv[1], "--version") == 0) {
+    bool is_version = strcmp(argv[1], "--version") == 0;
+    if (argc > 2 && (is_version || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fprintf(stderr, "foldkv: %s stands alone, found '%.64s' behind it\n", argv[1], argv[2]);
+        return COMMAND_USAGE;
+    }
+    if (is_version) {
         printf("foldkv %s\n", FOLDKV_VERSION);
         return COMMAND_DONE;
     }

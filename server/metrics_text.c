@@ -194,7 +194,9 @@ static void release_row(struct byte_buffer *out, const char *name, const char *s
 
 void metrics_reference(struct byte_buffer *out)
 {
-    byte_buffer_text(out, "# Metrics\n\nMade from `sched/engine_stats.def`, `sched/group_stats.def`, "
+    byte_buffer_text(out, "# Metrics\n\nTo begin with: `foldkv_requests_waiting` and `foldkv_requests_running` say how busy it is, "
+                          "`foldkv_blocks_free` how much cache is left, and the histograms below what clients wait for. "
+                          "`deploy/alerts.yaml` has rules for releases.\n\nMade from `sched/engine_stats.def`, `sched/group_stats.def`, "
                           "`server/server_stats.def` and `server/release_stats.def` by `foldkv help metrics`; not "
                           "edited by hand.\n\n`GET /metrics` prints them as Prometheus text 0.0.4, "
                           "or as OpenMetrics 1.0 where "

@@ -101,8 +101,9 @@ static enum status refuse(struct slice name, struct why *ret_why)
         ASSERT(n > 0 && (size_t)n < sizeof names - len);
         len += (size_t)n;
     }
-    return why_set(ret_why, STATUS_BAD_FILE, pre_key, "%s: '%.*s' is not served; served are %s",
-                   pre_key, (int)(name.len < 64 ? name.len : 64), name.bytes, names);
+    return why_set(ret_why, STATUS_BAD_FILE, pre_key,
+                   "key \"%s\": '%.*s' is not served; served are %s", pre_key,
+                   (int)(name.len < 64 ? name.len : 64), name.bytes, names);
 }
 
 static enum status compile(struct pretokenizer *pretokenizer, const char *pattern)

@@ -28,8 +28,8 @@ void reload(struct service *service)
     struct options fresh;
     struct options_line line;
     struct why why = {0};
-    enum status s =
-        options_load(service->n_words, service->words, environ, NULL, 0, &fresh, &line, &why);
+    enum status s = options_load(OPTIONS_SERVE, service->n_words, service->words, environ, NULL, 0,
+                                 &fresh, &line, &why);
     if (s == OK)
         s = engine_set_queue(service->engine, fresh.engine_queue_max, fresh.engine_queue_tokens_max,
                              &why);

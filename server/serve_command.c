@@ -185,9 +185,10 @@ static enum status load(struct parts *p, const char *path, struct why *ret_why)
     TRY(gguf_open(path, &gguf, ret_why));
     enum status s = tokenizer_new(gguf, &p->service.tokenizer, ret_why);
     gguf_free(&gguf);
-    TRY(s);
+    TRY(why_in_file(ret_why, s, path));
     TRY(make_engine(p, ret_why));
-    TRY(start_releases(p, ret_why));
+    s = start_releases(p, ret_why);
+    TRY(s == STATUS_BAD_FILE ? why_in_file(ret_why, s, path) : s);
     name_model(&p->service, path);
     p->service.created_s = (int64_t)time(NULL);
     return OK;
@@ -298,10 +299,10 @@ int serve_command(size_t n_words, char *const *words)
     static struct parts parts; /* the loop's handles point into it; one a process */
     struct options_line line;
     struct why why = {0};
-    if (options_load(n_words, words, environ, NULL, 0, &parts.service.options, &line, &why) != OK)
+    if (options_load(OPTIONS_SERVE, n_words, words, environ, NULL, 0, &parts.service.options, &line, &why) != OK)
         return command_complain(&why);
     if (line.is_help)
-        return command_print_help("serve", NULL, 0, true);
+        return command_print_help("serve", NULL, 0, OPTIONS_SERVE);
     bool has_model = parts.service.options.release_state[0] != '\0' ||
                      parts.service.options.release_first_model[0] != '\0';
     if (line.n_positionals > 1 || (line.n_positionals == 0 && !has_model))

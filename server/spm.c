@@ -65,12 +65,12 @@ static enum status check_scores(const struct gguf *gguf, uint32_t n_tokens, stru
     TRY(gguf_array(gguf, scores_key, &type, &count, ret_why));
     if (type != GGUF_F32)
         return why_set(ret_why, STATUS_BAD_FILE, scores_key,
-                       "%s: an array of type %d; f32 (%d) is needed", scores_key, (int)type,
+                       "key \"%s\": an array of type %d; f32 (%d) is needed", scores_key, (int)type,
                        (int)GGUF_F32);
     if (count != n_tokens)
         return why_set(ret_why, STATUS_BAD_FILE, scores_key,
-                       "%s: %zu scores for %u tokens; one each is needed", scores_key, count,
-                       n_tokens);
+                       "key \"%s\": %zu scores for %u tokens; one each is needed", scores_key,
+                       count, n_tokens);
     return OK;
 }
 
@@ -84,7 +84,8 @@ static enum status read_scores(struct spm *spm, const struct gguf *gguf, struct 
         float score = gguf_array_f32(gguf, scores_key, id);
         if (isnan(score))
             return why_set(ret_why, STATUS_BAD_FILE, scores_key,
-                           "%s: token %u has the score nan; a number is needed", scores_key, id);
+                           "key \"%s\": token %u has the score nan; a number is needed", scores_key,
+                           id);
         spm->ranks[id] = rank_of_score(score);
     }
     return OK;
@@ -99,9 +100,10 @@ static enum status read_bytes(struct spm *spm, const struct vocabulary *vocabula
             spm->byte_ids[(uint8_t)vocabulary_piece(vocabulary, id).bytes[0]] = id;
     for (unsigned byte = 0; byte < 256; byte++)
         if (spm->byte_ids[byte] == MERGING_NONE)
-            return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                           "%s: no byte token (kind %d) '<0x%02X>'; one for each byte is needed",
-                           tokens_key, TOKEN_BYTE, byte);
+            return why_set(
+                ret_why, STATUS_BAD_FILE, tokens_key,
+                "key \"%s\": no byte token (kind %d) '<0x%02X>'; one for each byte is needed",
+                tokens_key, TOKEN_BYTE, byte);
     return OK;
 }
 

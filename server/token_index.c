@@ -49,15 +49,15 @@ static enum status check_text(struct slice text, uint32_t id, struct why *ret_wh
 {
     if (text.len == 0)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: token %u is empty; 1 to %d bytes are needed", tokens_key, id,
+                       "key \"%s\": token %u is empty; 1 to %d bytes are needed", tokens_key, id,
                        TOKEN_BYTES_MAX);
     if (text.len > TOKEN_BYTES_MAX)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: token %u has %zu bytes; at most %d are served", tokens_key, id,
+                       "key \"%s\": token %u has %zu bytes; at most %d are served", tokens_key, id,
                        text.len, TOKEN_BYTES_MAX);
     if (character_whole_bytes(text) != text.len)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: token %u is not UTF-8 at byte %zu", tokens_key, id,
+                       "key \"%s\": token %u is not UTF-8 at byte %zu", tokens_key, id,
                        character_whole_bytes(text));
     return OK;
 }
@@ -68,10 +68,11 @@ static enum status add(struct token_index *index, uint32_t id, uint64_t hash, st
     TRY(check_text(text, id, ret_why));
     struct slot *slot = slot_of(index, text, hash);
     if (slot->id_plus_one != 0)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: tokens %u and %u are both '%.*s'; each spelling may be there once",
-                       tokens_key, slot->id_plus_one - 1, id, (int)(text.len < 64 ? text.len : 64),
-                       text.bytes);
+        return why_set(
+            ret_why, STATUS_BAD_FILE, tokens_key,
+            "key \"%s\": tokens %u and %u are both '%.*s'; each spelling may be there once",
+            tokens_key, slot->id_plus_one - 1, id, (int)(text.len < 64 ? text.len : 64),
+            text.bytes);
     *slot = (struct slot){.tag = (uint32_t)hash, .id_plus_one = id + 1};
     return OK;
 }
@@ -98,11 +99,12 @@ static enum status check_array(const struct gguf *gguf, uint32_t *ret_count, str
     TRY(gguf_array(gguf, tokens_key, &type, &count, ret_why));
     if (type != GGUF_STRING)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: an array of type %d; strings (%d) are needed", tokens_key, (int)type,
-                       (int)GGUF_STRING);
+                       "key \"%s\": an array of type %d; strings (%d) are needed", tokens_key,
+                       (int)type, (int)GGUF_STRING);
     if (count == 0 || count > TOKEN_COUNT_MAX)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key, "%s: %zu tokens; 1 to %d are served",
-                       tokens_key, count, TOKEN_COUNT_MAX);
+        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
+                       "key \"%s\": %zu tokens; 1 to %d are served", tokens_key, count,
+                       TOKEN_COUNT_MAX);
     *ret_count = (uint32_t)count;
     return OK;
 }

@@ -52,10 +52,11 @@ static enum status check_model(const struct gguf *gguf, bool *ret_is_spm, struct
     TRY(gguf_string(gguf, model_key, &model, ret_why));
     *ret_is_spm = is_text(model, "llama");
     if (!*ret_is_spm && !is_text(model, "gpt2"))
-        return why_set(ret_why, STATUS_BAD_FILE, model_key,
-                       "%s: '%.*s' is not served; served are gpt2 (byte-level BPE) and llama "
-                       "(SentencePiece with scores)",
-                       model_key, (int)(model.len < 64 ? model.len : 64), model.bytes);
+        return why_set(
+            ret_why, STATUS_BAD_FILE, model_key,
+            "key \"%s\": '%.*s' is not served; served are gpt2 (byte-level BPE) and llama "
+            "(SentencePiece with scores)",
+            model_key, (int)(model.len < 64 ? model.len : 64), model.bytes);
     return OK;
 }
 
@@ -67,7 +68,8 @@ static enum status read_adds_space(struct tokenizer *tokenizer, const struct ggu
         TRY(gguf_bool(gguf, prefix_key, &tokenizer->adds_space, ret_why));
     if (tokenizer->adds_space && !is_spm)
         return why_set(ret_why, STATUS_BAD_FILE, prefix_key,
-                       "%s: true is not served for gpt2; false or absent is right", prefix_key);
+                       "key \"%s\": true is not served for gpt2; false or absent is right",
+                       prefix_key);
     return OK;
 }
 

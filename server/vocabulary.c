@@ -43,10 +43,10 @@ static enum status check_kinds(const struct gguf *gguf, uint32_t n_tokens, struc
     TRY(gguf_array(gguf, type_key, &type, &count, ret_why));
     if (!is_integer_type(type))
         return why_set(ret_why, STATUS_BAD_FILE, type_key,
-                       "%s: an array of type %d; integers are needed", type_key, (int)type);
+                       "key \"%s\": an array of type %d; integers are needed", type_key, (int)type);
     if (count != n_tokens)
         return why_set(ret_why, STATUS_BAD_FILE, type_key,
-                       "%s: %zu kinds for %u tokens; one each is needed", type_key, count,
+                       "key \"%s\": %zu kinds for %u tokens; one each is needed", type_key, count,
                        n_tokens);
     return OK;
 }
@@ -62,7 +62,7 @@ static enum status read_kinds(struct vocabulary *v, const struct gguf *gguf, str
         int64_t kind = gguf_array_int(gguf, type_key, id);
         if (kind < TOKEN_NORMAL || kind > TOKEN_BYTE)
             return why_set(ret_why, STATUS_BAD_FILE, type_key,
-                           "%s: token %u is of kind %lld; %d to %d are known", type_key, id,
+                           "key \"%s\": token %u is of kind %lld; %d to %d are known", type_key, id,
                            (long long)kind, TOKEN_NORMAL, TOKEN_BYTE);
         v->kinds[id] = (uint8_t)kind;
     }
@@ -106,9 +106,10 @@ static enum status spell_byte(struct slice text, uint32_t id, char *ret_byte, st
 {
     int byte = byte_token(text);
     if (byte < 0)
-        return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: token %u is a byte token spelt '%.*s'; <0x00> to <0xFF> are right",
-                       tokens_key, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
+        return why_set(
+            ret_why, STATUS_BAD_FILE, tokens_key,
+            "key \"%s\": token %u is a byte token spelt '%.*s'; <0x00> to <0xFF> are right",
+            tokens_key, id, (int)(text.len < 64 ? text.len : 64), text.bytes);
     *ret_byte = (char)byte;
     return OK;
 }
@@ -141,7 +142,7 @@ static enum status read_pieces(struct vocabulary *v, const struct token_index *i
         len += token_index_text(index, id).len;
     if (len > UINT32_MAX)
         return why_set(ret_why, STATUS_BAD_FILE, tokens_key,
-                       "%s: %zu bytes of spellings; at most %u are served", tokens_key, len,
+                       "key \"%s\": %zu bytes of spellings; at most %u are served", tokens_key, len,
                        UINT32_MAX);
     v->blob = mem_alloc(len);
     if (v->blob == NULL)
@@ -167,8 +168,8 @@ static enum status read_id(const struct vocabulary *v, const struct gguf *gguf, 
     uint32_t id;
     TRY(gguf_u32(gguf, key, &id, ret_why));
     if (id >= v->n_tokens)
-        return why_set(ret_why, STATUS_BAD_FILE, key, "%s: %u is no token; the file has %u, from 0",
-                       key, id, v->n_tokens);
+        return why_set(ret_why, STATUS_BAD_FILE, key,
+                       "key \"%s\": %u is no token; the file has %u, from 0", key, id, v->n_tokens);
     *ret_id = id;
     return OK;
 }
@@ -183,7 +184,7 @@ static enum status read_adds(const struct gguf *gguf, const char *key, bool othe
     TRY(gguf_bool(gguf, key, ret_adds, ret_why));
     if (*ret_adds && id == TOKEN_NONE)
         return why_set(ret_why, STATUS_BAD_FILE, key,
-                       "%s: true, but %s is absent; one of them must change", key, id_key);
+                       "key \"%s\": true, but %s is absent; one of them must change", key, id_key);
     return OK;
 }
 

@@ -18,6 +18,18 @@ static enum status check_range(const char *field, uint64_t value, uint64_t least
                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 
+static enum status refuse_type(const struct bench_options *o, struct why *ret_why)
+{
+    char names[160];
+    size_t n = 0;
+    for (int i = 0; i < WEIGHT_TYPE_COUNT; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "",
+                              weight_type_name((enum weight_type)i));
+    ASSERT(n < sizeof names);
+    return why_set(ret_why, STATUS_BAD_OPTION, "type",
+                   "--type: \"%.32s\" is no weight type; there are %s", o->type, names);
+}
+
 /* The types to measure, as bits. */
 static enum status choose_types(struct bench_options *o, struct why *ret_why)
 {
@@ -33,11 +45,7 @@ static enum status choose_types(struct bench_options *o, struct why *ret_why)
         if (fits && (all || strcmp(o->type, weight_type_name(type)) == 0))
             o->types |= 1u << i;
     }
-    if (o->types == 0)
-        return why_set(ret_why, STATUS_BAD_OPTION, "type",
-                       "type: no weight type is named '%s'; they are those of `foldkv kernels`",
-                       o->type);
-    return OK;
+    return o->types != 0 ? OK : refuse_type(o, ret_why);
 }
 
 enum status bench_options_complete(const struct bench_options *given, size_t bytes_default,

@@ -60,6 +60,22 @@ class Clients(unittest.TestCase):
         code = self.post(self.body(max_tokens=-1), "-o", os.devnull, "-w", "%{http_code}")
         self.assertEqual(code, "400")
 
+    def test_4_a_refusal_names_what_was_found(self):
+        too_long = "Content-Length: 9000000"
+        for path, body, header, code, words in (
+                ("/tokenize", '{"prompt": 1}', "", "invalid_request", "prompt: 1 is not a string"),
+                ("/tokenize", '{"prompt": "a\\u0000"}', "", "invalid_request", "no text here may hold a NUL"),
+                ("/tokenize", "{}", too_long, "payload_too_large", "9000000 bytes or more; at most 8388608"),
+                ("/tokenize", "{}", "Content-Type: text/plain", "unsupported_media_type", '"text/plain"; application/json'),
+                ("/v2/nothing", "{}", "", "not_found", "/v2/nothing")):
+            link = self.daemon.connect()
+            headers = {"Content-Type": "application/json", **dict([header.split(": ")] if header else [])}
+            link.request("POST", path, body, headers)
+            error = json.loads(link.getresponse().read())["error"]
+            link.close()
+            self.assertEqual(error["code"], code)
+            self.assertIn(words, error["message"])
+
     def test_5_the_openai_client(self):
         run = subprocess.run([required("FOLDKV_TEST_CLIENT_PYTHON"), os.path.join(HERE, "openai_client.py"),
                               self.daemon.url + "/v1"], capture_output=True, text=True, timeout=seconds(120))

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from daemon import model, required, run_cases, seconds  # noqa: E402
+from daemon import Daemon, model, required, run_cases, seconds  # noqa: E402
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -110,6 +110,42 @@ class Commands(unittest.TestCase):
             self.assertEqual((run.returncode, run.stdout), (2, ""), arguments)
             self.assertTrue(run.stderr)
 
+    def test_4_a_command_takes_its_own_options_alone(self):
+        for arguments in (("inspect", model(), "--listen", "127.0.0.1:0"), ("kernels", "--cache-type", "f16"),
+                          ("bench", "gemv", "--cache-type", "f16"), ("evidence", "--threads", "1")):
+            self.refused(1, *arguments, names=[arguments[-2], "another command's option"])
+        self.refused(1, "bench", "attention", "--type", "Q4_0", names=["--type"])
+        self.refused(1, "evidence", "--config", "x", names=["--config"])
+        for command, has, lacks in (("inspect", "--cache-type", "--listen"), ("kernels", "--isa", "--cache-type"),
+                                    ("serve", "--listen", "--json")):
+            text = foldkv("help", command).stdout
+            self.assertIn(has, text)
+            self.assertNotIn(lacks, text)
+
+    def test_4_a_mistake_is_told_with_what_is_right(self):
+        self.refused(1, "bench", "gemv", "--bytes", "1", names=["--bytes", "'1'", "1048576"])
+        self.refused(1, "bench", "attention", "--group", "0", names=["--group", "1 to 16"])
+        self.refused(1, "bench", "gemm", "--type", "Q9", names=["Q9", "Q4_1", "BF16"])
+        self.refused(2, "bench", "foo", names=["foo", "attention|gemv|gemm|serve"])
+        self.refused(2, "help", "nope", names=["nope", "options", "gates"])
+        self.refused(2, "rollout", names=["plan|start"])
+        self.refused(2, "--version", "extra", names=["extra"])
+        self.refused(1, "serve", model(), "--threads", names=["--threads", "0..256 threads"])
+        self.assertRegex(foldkv("bench", "gemv", "--help").stdout, r"Rows of the matrix: 1 to 1048576; 4096 if not given")
+
+    def test_4_bench_serve(self):
+        run = foldkv("bench", "serve", "--help")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertIn("--model NAME", run.stdout)
+        for url, name in (("https://127.0.0.1:1", "TLS"), ("http://192.0.2.1:80", "192.0.2.1"), ("http://127.0.0.1:80/v1", "path")):
+            self.refused(1, "bench", "serve", "--url", url, names=[name])
+        self.refused(1, "bench", "serve", "--url", "http://127.0.0.1:1", names=["http://127.0.0.1:1: "])
+        with Daemon("--threads", "1", "--model-name", "mine") as daemon:
+            ask = ("bench", "serve", "--url", daemon.url, "--streams", "1", "--prompt-tokens", "4", "--max-tokens", "2", "--json")
+            found = json.loads(foldkv(*ask, "--model", "mine", "--vocab", "300").stdout)
+            self.assertEqual((found["requests"], found["completion_tokens"]), (1, 2))
+            self.refused(1, *ask, "--model", "yours", names=["404", "yours"])
+
     def test_5_options_unknown_or_out_of_range(self):
         self.refused(1, "serve", model(), "--no-such-flag", names=["--no-such-flag"])
         self.refused(1, "serve", model(), "--threads", "100000", names=["threads", "100000"])
@@ -126,8 +162,8 @@ class Commands(unittest.TestCase):
             with self.subTest(name), tempfile.NamedTemporaryFile(suffix=".gguf") as f:
                 f.write(content)
                 f.flush()
-                self.refused(1, "serve", f.name)
-                self.refused(1, "inspect", f.name)
+                self.refused(1, "serve", f.name, names=[f.name])
+                self.refused(1, "inspect", f.name, names=[f.name])
 
     def test_7_a_port_that_is_taken(self):
         with socket.socket() as taken:

@@ -94,7 +94,7 @@ class Service(unittest.TestCase):
         found = wait_until(lambda: all(line in daemon.log()[before:] for line in lines), 10)
         self.assertTrue(found, daemon.log()[before:])
 
-    def test_5_sighup_reads_the_options_again(self):
+    def test_6_sighup_reads_the_options_again(self):
         config = os.path.join(self.folder.name, "foldkv.conf")
 
         def write(text):

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     options_defaults(&options);
     check(options_read_environment(&options, words, &why), &options, &why);
     options_defaults(&options);
-    check(options_read_flags(&options, n, words, extras, ARRAY_LEN(extras), &line, &why), &options,
+    check(options_read_flags(OPTIONS_SERVE, &options, n, words, extras, ARRAY_LEN(extras), &line, &why), &options,
           &why);
     mem_free(text);
     return 0;

@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     const char *what = argc == 2 ? argv[1] : "";
     char *text = strcmp(what, "reference") == 0    ? options_reference()
                  : strcmp(what, "example") == 0    ? options_example()
-                 : strcmp(what, "help") == 0       ? options_help(NULL, 0)
+                 : strcmp(what, "help") == 0       ? options_help(OPTIONS_SERVE, NULL, 0)
                  : strcmp(what, "dictionary") == 0 ? options_dictionary()
                                                    : NULL;
     if (text == NULL) {

@@ -34,11 +34,11 @@ static enum status set_by(int reader, struct options *options, const struct opti
     const char *flag = reader == 3 && row->flag[0] != '\0' ? row->flag : name;
     if (reader == 2) {
         snprintf(line, sizeof line, "--%s", flag);
-        return options_read_flags(options, 2, (char *const[]){line, (char *)(uintptr_t)value}, NULL,
+        return options_read_flags(OPTIONS_SERVE, options, 2, (char *const[]){line, (char *)(uintptr_t)value}, NULL,
                                   0, &rest, why);
     }
     snprintf(line, sizeof line, "--%s=%s", flag, value);
-    return options_read_flags(options, 1, (char *const[]){line}, NULL, 0, &rest, why);
+    return options_read_flags(OPTIONS_SERVE, options, 1, (char *const[]){line}, NULL, 0, &rest, why);
 }
 
 /* Reads options out and in again. */

@@ -27,7 +27,7 @@ static enum status read_words(char *const *words, struct option_extra *extras, s
     size_t n = 0;
     while (words[n] != NULL)
         n++;
-    return options_read_flags(&options, n, words, extras, n_extras, &line, &why);
+    return options_read_flags(OPTIONS_SERVE, &options, n, words, extras, n_extras, &line, &why);
 }
 
 static enum status read_file_text(const char *text)
@@ -97,7 +97,7 @@ START_TEST(flags_that_are_wrong)
     ck_assert_int_eq(FLAGS("--thread", "3"), STATUS_BAD_OPTION);
     says("--thread: no such option");
     ck_assert_int_eq(FLAGS("--threads"), STATUS_BAD_OPTION);
-    says("--threads: a value must follow");
+    says("--threads: a value must follow: 0..256 threads");
     ck_assert_int_eq(FLAGS("--threads", "257"), STATUS_BAD_OPTION);
     says("--threads: \"257\" is out of range; server.threads takes 0..256 threads");
     ck_assert_str_eq(why.field, "server.threads");
@@ -124,7 +124,7 @@ START_TEST(flags_of_one_command)
     ck_assert_int_eq(read_words((char *const[]){"--json=1", NULL}, extras, 2), STATUS_BAD_OPTION);
     says("--json: takes no value, found \"1\"");
     ck_assert_int_eq(read_words((char *const[]){"--streams", NULL}, extras, 2), STATUS_BAD_OPTION);
-    char *help = options_help(extras, 2);
+    char *help = options_help(OPTIONS_SERVE, extras, 2);
     ck_assert(help != NULL && strstr(help, "--streams N") != NULL &&
               strstr(help, "--cache-bytes SIZE") != NULL);
     mem_free(help);
@@ -139,7 +139,7 @@ START_TEST(help_is_asked_for_before_all_else)
     ck_assert(line.is_help);
     ck_assert_int_eq(FLAGS("--", "--help"), OK);
     ck_assert(!line.is_help && line.n_positionals == 1);
-    ck_assert_int_eq(options_load(1, (char *const[]){"--help"},
+    ck_assert_int_eq(options_load(OPTIONS_SERVE, 1, (char *const[]){"--help"},
                                   (char *const[]){"FOLDKV_NONSENSE=1", NULL}, NULL, 0, &options,
                                   &line, &why),
                      OK);
@@ -236,7 +236,7 @@ START_TEST(a_flag_beats_environment_beats_file_beats_default)
     write_file(path, text, sizeof text - 1);
     char *const environment[] = {"FOLDKV_SERVER_THREADS=2", "FOLDKV_ENGINE_QUEUE_MAX=2", NULL};
     char *const words[] = {"serve.gguf", "--config", path, "--threads", "3"};
-    ck_assert_msg(options_load(5, words, environment, NULL, 0, &options, &line, &why) == OK, "%s",
+    ck_assert_msg(options_load(OPTIONS_SERVE, 5, words, environment, NULL, 0, &options, &line, &why) == OK, "%s",
                   why.text);
     ck_assert_uint_eq(options.server_threads, 3);
     ck_assert_uint_eq(options.engine_queue_max, 2);
@@ -245,13 +245,13 @@ START_TEST(a_flag_beats_environment_beats_file_beats_default)
     ck_assert_str_eq(line.config_path, path);
     snprintf(variable, sizeof variable, "FOLDKV_CONFIG=%s", path);
     ck_assert_int_eq(
-        options_load(1, words, (char *const[]){variable, NULL}, NULL, 0, &options, &line, &why),
+        options_load(OPTIONS_SERVE, 1, words, (char *const[]){variable, NULL}, NULL, 0, &options, &line, &why),
         OK);
     ck_assert_uint_eq(options.server_threads, 1);
-    ck_assert_int_eq(options_load(1, words, environment, NULL, 0, &options, &line, &why), OK);
+    ck_assert_int_eq(options_load(OPTIONS_SERVE, 1, words, environment, NULL, 0, &options, &line, &why), OK);
     ck_assert_uint_eq(options.engine_running_max, 64);
     unlink(path);
-    ck_assert_int_eq(options_load(5, words, environment, NULL, 0, &options, &line, &why),
+    ck_assert_int_eq(options_load(OPTIONS_SERVE, 5, words, environment, NULL, 0, &options, &line, &why),
                      STATUS_IO);
     says("No such file");
 }
@@ -339,7 +339,7 @@ START_TEST(texts_need_memory)
             ck_assert_ptr_null(makers[i]());
         }
         mem_fail_nth(n);
-        ck_assert_ptr_null(options_help(NULL, 0));
+        ck_assert_ptr_null(options_help(OPTIONS_SERVE, NULL, 0));
     }
     mem_fail_nth(1);
     ck_assert_ptr_null(options_dump(&options));

@@ -91,7 +91,7 @@ START_TEST(an_unknown_name_is_refused_with_the_list)
     ck_assert_int_eq(pretokenizer_new(slice_of("tekken"), &pretokenizer, &why), STATUS_BAD_FILE);
     ck_assert_ptr_null(pretokenizer);
     ck_assert_str_eq(why.field, "tokenizer.ggml.pre");
-    ck_assert_str_eq(why.text, "tokenizer.ggml.pre: 'tekken' is not served; served are smollm, starcoder, refact, exaone, gpt-2, gpt2, "
+    ck_assert_str_eq(why.text, "key \"tokenizer.ggml.pre\": 'tekken' is not served; served are smollm, starcoder, refact, exaone, gpt-2, gpt2, "
                       "exaone4, qwen2, deepseek-r1-qwen, megrez, llama-bpe, llama3, llama-v3, falcon3");
 }
 END_TEST
