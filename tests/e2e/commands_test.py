@@ -137,7 +137,7 @@ class Commands(unittest.TestCase):
         run = foldkv("bench", "serve", "--help")
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertIn("--model NAME", run.stdout)
-        for url, name in (("https://127.0.0.1:1", "TLS"), ("http://192.0.2.1:80", "192.0.2.1"), ("http://127.0.0.1:80/v1", "path")):
+        for url, name in (("https://127.0.0.1:1", "TLS"), ("elsewhere:80", "elsewhere"), ("http://127.0.0.1:80/v1", "path")):
             self.refused(1, "bench", "serve", "--url", url, names=[name])
         self.refused(1, "bench", "serve", "--url", "http://127.0.0.1:1", names=["http://127.0.0.1:1: "])
         with Daemon("--threads", "1", "--model-name", "mine") as daemon:

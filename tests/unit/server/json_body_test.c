@@ -29,7 +29,7 @@ static const struct {
     {"{\"a\":01}", "", "not JSON"},
     {"{\"a\":NaN}", "", "not JSON"},
     {"{\"a\":1e999}", "", "real number overflow"},
-    {"{\"a\":\"\\u0000\"}", "", "not JSON"},
+    {"{\"a\":\"\\u0000\"}", "", "no text here may hold a NUL"},
     {"{\"a\":\"\\ud800\"}", "", "invalid Unicode"},
     {"{\"a\":\"\xff\"}", "", "decode byte 0xff"},
     {"{\"a\":\"\xed\xa0\x80\"}", "", "decode byte"},
