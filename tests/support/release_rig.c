@@ -83,11 +83,11 @@ static void bytes_of(const struct record *row, const char *key, uint8_t ret_hash
 }
 
 /* Canonical text as a record; frees it. */
-static void take_text(char *text, struct record *ret_record)
+static enum status take_text(char *text, struct record *ret_record, struct why *ret_why)
 {
-    if (record_read(text, strlen(text), ret_record, NULL) != OK)
-        abort();
+    enum status s = record_read(text, strlen(text), ret_record, ret_why);
     mem_free(text);
+    return s;
 }
 
 static struct evaluation_side side_of(const struct record *generation)
@@ -106,8 +106,9 @@ static struct evaluation_side side_of(const struct record *generation)
     return side;
 }
 
-void rig_evaluation(const struct record *generation, const struct record *baseline, bool passes,
-                    struct record *ret_manifest, struct record *ret_receipt)
+enum status rig_evaluation(const struct record *generation, const struct record *baseline,
+                           bool passes, struct record *ret_manifest, struct record *ret_receipt,
+                           struct why *ret_why)
 {
     static struct evaluation_manifest manifest;
     static struct evaluation_result result;
@@ -127,17 +128,17 @@ void rig_evaluation(const struct record *generation, const struct record *baseli
     manifest.hardware = manifest.topology = "rig";
     manifest.matrix = (struct evaluation_matrix){{1, {64}}, {1, {1}}, {1, {1}}};
     gate_thresholds_defaults(&manifest.thresholds);
-    if (evaluation_manifest_write(&manifest, &text, result.manifest, NULL) != OK)
-        abort();
-    take_text(text, ret_manifest);
+    record_init(ret_manifest);
+    record_init(ret_receipt);
+    TRY(evaluation_manifest_write(&manifest, &text, result.manifest, ret_why));
+    TRY(take_text(text, ret_manifest, ret_why));
     result.cells.matrix = manifest.matrix;
     result.cells.has_passed[0] = true;
     rig_evidence(RIG_PASS, &result.evidence);
     if (!passes)
         result.evidence.slices[0].candidate_unats *= 2;
-    if (evaluation_receipt_write(&result, &manifest.thresholds, &text, NULL) != OK)
-        abort();
-    take_text(text, ret_receipt);
+    TRY(evaluation_receipt_write(&result, &manifest.thresholds, &text, NULL));
+    return take_text(text, ret_receipt, ret_why);
 }
 
 enum { RIG_REQUESTS = 6000 };
@@ -295,21 +296,36 @@ static enum status add_receipts(struct registry *r, const char *label, const cha
     return s;
 }
 
+/* The generation's row and that of what is stable; both are empty on failure. */
+static enum status get_sides(struct registry *r, const char *id, struct record *ret_row,
+                             struct record *ret_baseline, struct why *ret_why)
+{
+    struct record route;
+    record_init(ret_row);
+    record_init(ret_baseline);
+    TRY(release_route(r, &route, ret_why));
+    enum status s =
+        registry_get(r, REGISTRY_GENERATIONS, record_text(&route, "stable"), ret_baseline, ret_why);
+    record_release(&route);
+    return s == OK ? registry_get(r, REGISTRY_GENERATIONS, id, ret_row, ret_why) : s;
+}
+
 static enum status add_evaluation(struct registry *r, const char *id, struct why *ret_why)
 {
     const struct change_terms terms = rig_terms(4);
-    struct record row, route, baseline, manifest, evaluation;
+    struct record row, baseline, manifest, evaluation;
     char hash[SHA256_HEX];
-    TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    TRY(release_route(r, &route, ret_why));
-    TRY(registry_get(r, REGISTRY_GENERATIONS, record_text(&route, "stable"), &baseline, ret_why));
-    rig_evaluation(&row, &baseline, true, &manifest, &evaluation);
-    record_release(&route);
-    record_release(&baseline);
-    enum status s = release_receipt(r, &terms, id, "evaluation_manifest", &manifest, hash, ret_why);
+    record_init(&manifest);
+    record_init(&evaluation);
+    enum status s = get_sides(r, id, &row, &baseline, ret_why);
+    if (s == OK)
+        s = rig_evaluation(&row, &baseline, true, &manifest, &evaluation, ret_why);
+    if (s == OK)
+        s = release_receipt(r, &terms, id, "evaluation_manifest", &manifest, hash, ret_why);
     if (s == OK)
         s = release_receipt(r, &terms, id, "evaluation", &evaluation, hash, ret_why);
     record_release(&row);
+    record_release(&baseline);
     record_release(&manifest);
     record_release(&evaluation);
     return s;

@@ -35,9 +35,10 @@ struct change_terms rig_terms(int64_t at_us);
 void rig_receipts(const char *label, const char *id, const char *name_space,
                   struct record ret_receipts[AGREEMENT_RECEIPTS]);
 /* An evaluation of this generation against that baseline (rows) and the manifest that it was run under;
- * one that does not pass has a slice that lost. */
-void rig_evaluation(const struct record *generation, const struct record *baseline, bool passes,
-                    struct record *ret_manifest, struct record *ret_receipt);
+ * one that does not pass has a slice that lost. NO_MEMORY: one or both are empty. */
+enum status rig_evaluation(const struct record *generation, const struct record *baseline,
+                           bool passes, struct record *ret_manifest, struct record *ret_receipt,
+                           struct why *ret_why) MUST_USE;
 /* Weights 1 %, 5 %, 25 %, 600 s a step. */
 void rig_plan(bool is_auto, struct rollout_plan *ret_plan);
 /* What a step ends with: RIG_PASS all gates pass; RIG_FAIL the numerical gate is breached; RIG_PAUSE the time is over and

@@ -148,7 +148,7 @@ static enum status evaluate(const char *id, const char *of, bool passes, const c
     rig_hash("baseline", other);
     record_copy(&row, &baseline);
     record_set_text(&baseline, "identity", other);
-    rig_evaluation(&row, &baseline, passes, &manifest, &evaluation);
+    ck_assert_int_eq(rig_evaluation(&row, &baseline, passes, &manifest, &evaluation, &why), OK);
     record_release(&baseline);
     if (spoilt != NULL && strcmp(spoilt, "manifest") == 0)
         record_set_number(&manifest, "warmup_runs", 9);
