@@ -404,6 +404,7 @@ START_TEST(a_candidate_needs_room_for_its_control_arm)
     ck_assert_int_eq(call.status, STATUS_NO_MEMORY);
     ck_assert_ptr_nonnull(strstr(
         call.why.text, "page pool 4.0 MiB and that of a control arm 64.0 MiB: 66.0 MiB are available"));
+    mem_free(call.text);
 }
 END_TEST
 
@@ -419,9 +420,11 @@ START_TEST(a_rollout_needs_room_for_its_control_arm)
     ck_assert_msg(strstr(call.why.text, "the control arm's page pool takes 4.0 MiB") != NULL &&
                       strstr(call.why.text, "3.0 MiB are available") != NULL,
                   "%s", call.why.text);
+    mem_free(call.text);
     available_memory_pretend(UINT64_MAX);
     ask(&call, ADMIN_ROLLOUT_START, START, "c");
     ck_assert_int_eq(call.status, STATUS_ILLEGAL_MOVE); /* it is not evaluated */
+    mem_free(call.text);
 }
 END_TEST
 
