@@ -128,8 +128,7 @@ enum status rig_evaluation(const struct record *generation, const struct record 
     manifest.hardware = manifest.topology = "rig";
     manifest.matrix = (struct evaluation_matrix){{1, {64}}, {1, {1}}, {1, {1}}};
     gate_thresholds_defaults(&manifest.thresholds);
-    record_init(ret_manifest);
-    record_init(ret_receipt);
+    *ret_manifest = *ret_receipt = (struct record){0};
     TRY(evaluation_manifest_write(&manifest, &text, result.manifest, ret_why));
     TRY(take_text(text, ret_manifest, ret_why));
     result.cells.matrix = manifest.matrix;
@@ -301,8 +300,7 @@ static enum status get_sides(struct registry *r, const char *id, struct record *
                              struct record *ret_baseline, struct why *ret_why)
 {
     struct record route;
-    record_init(ret_row);
-    record_init(ret_baseline);
+    *ret_row = *ret_baseline = (struct record){0};
     TRY(release_route(r, &route, ret_why));
     enum status s =
         registry_get(r, REGISTRY_GENERATIONS, record_text(&route, "stable"), ret_baseline, ret_why);
@@ -313,10 +311,8 @@ static enum status get_sides(struct registry *r, const char *id, struct record *
 static enum status add_evaluation(struct registry *r, const char *id, struct why *ret_why)
 {
     const struct change_terms terms = rig_terms(4);
-    struct record row, baseline, manifest, evaluation;
+    struct record row, baseline, manifest = {0}, evaluation = {0};
     char hash[SHA256_HEX];
-    record_init(&manifest);
-    record_init(&evaluation);
     enum status s = get_sides(r, id, &row, &baseline, ret_why);
     if (s == OK)
         s = rig_evaluation(&row, &baseline, true, &manifest, &evaluation, ret_why);
