@@ -146,6 +146,18 @@ uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct 
     return place;
 }
 
+bool release_lanes_hold(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry)
+{
+    pthread_mutex_lock(&lanes->lock);
+    bool is_there = lanes->places[i].lane != NULL;
+    if (is_there) {
+        lanes->places[i].uses++;
+        *ret_entry = lanes->places[i];
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    return is_there;
+}
+
 void release_lanes_give(struct release_lanes *lanes, uint32_t place)
 {
     ASSERT(place < RELEASE_LANES_MAX);

@@ -59,6 +59,8 @@ enum status release_lanes_take(struct release_lanes *lanes, const struct release
                                uint32_t *ret_place, struct why *ret_why) MUST_USE;
 /* One use more of a generation's own lane, whatever state it is in: its place and lane, or NO_LANE. */
 uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane);
+/* Place i as it is, with one use more; false if it is free. */
+bool release_lanes_hold(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry);
 void release_lanes_give(struct release_lanes *lanes, uint32_t place);
 
 /* Every lane of the namespace, leaving or not; "" names none. */

@@ -14,30 +14,44 @@ enum { AUDIT_TEXT_MAX = 64 << 20 };
 
 /* ---- one generation ---- */
 
-static void add_lane(struct releases *r, const char *id, struct record *json)
+/* Of a lane that is held. */
+static void add_held_lane(const struct release_lane *entry, struct record *json)
 {
-    struct release_lane entry;
     struct record lane;
-    bool is_there = release_lanes_find_id(&r->lanes, id, &entry);
-    record_set_number(json, "weights_bytes", is_there ? (int64_t)entry.weights_bytes : 0);
-    if (!is_there || lane_wanted(entry.lane) >= LANE_FREED) {
+    struct engine_stats stats;
+    record_set_number(json, "weights_bytes", (int64_t)entry->weights_bytes);
+    if (lane_wanted(entry->lane) >= LANE_FREED) {
         record_set_text(json, "lane", NULL);
         return;
     }
-    struct engine_stats stats;
-    lane_stats_copy(entry.lane, &stats);
+    lane_stats_copy(entry->lane, &stats);
     record_init(&lane);
-    record_set_number(&lane, "cache_bytes", (int64_t)entry.cache_bytes);
-    record_set_number(&lane, "context", lane_context(entry.lane));
-    record_set_number(&lane, "in_flight", lane_in_flight(entry.lane));
-    record_set_flag(&lane, "is_open", lane_wanted(entry.lane) == LANE_OPEN);
-    record_set_number(&lane, "pool_tokens", (int64_t)lane_pool_tokens(entry.lane));
-    record_set_number(&lane, "quota_tokens", (int64_t)lane_blocks(entry.lane) * CACHE_PAGE_TOKENS);
+    record_set_number(&lane, "cache_bytes", (int64_t)entry->cache_bytes);
+    record_set_number(&lane, "context", lane_context(entry->lane));
+    record_set_number(&lane, "in_flight", lane_in_flight(entry->lane));
+    record_set_flag(&lane, "is_open", lane_wanted(entry->lane) == LANE_OPEN);
+    record_set_number(&lane, "pool_tokens", (int64_t)lane_pool_tokens(entry->lane));
+    record_set_number(&lane, "quota_tokens", (int64_t)lane_blocks(entry->lane) * CACHE_PAGE_TOKENS);
     record_set_number(&lane, "requests_admitted", (int64_t)stats.requests_admitted);
-    record_set_number(&lane, "weights_bytes", (int64_t)entry.weights_bytes);
-    record_set_number(&lane, "weights_holders", weights_holders(lane_model(entry.lane)->weights));
+    record_set_number(&lane, "weights_bytes", (int64_t)entry->weights_bytes);
+    record_set_number(&lane, "weights_holders", weights_holders(lane_model(entry->lane)->weights));
     record_set_record(json, "lane", &lane);
     record_release(&lane);
+}
+
+static void add_lane(struct releases *r, const char *id, struct record *json)
+{
+    struct release_lane entry;
+    struct lane *kept;
+    uint32_t place = release_lanes_keep(&r->lanes, id, &kept);
+    if (place != NO_LANE && release_lanes_at(&r->lanes, place, &entry)) {
+        add_held_lane(&entry, json);
+    } else {
+        record_set_number(json, "weights_bytes", 0);
+        record_set_text(json, "lane", NULL);
+    }
+    if (place != NO_LANE)
+        release_lanes_give(&r->lanes, place);
 }
 
 static enum status add_receipts(struct registry *registry, const struct record *row,

@@ -194,8 +194,10 @@ void releases_figures(const struct releases *releases, struct releases_figures *
     f->is_writable = f->route.is_writable;
     f->n_generations = 0;
     for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++)
-        if (release_lanes_at(&r->lanes, i, &e))
+        if (release_lanes_hold(&r->lanes, i, &e)) {
             add_generation(&e, &f->route, f);
+            release_lanes_give(&r->lanes, i);
+        }
     for (int arm = 0; arm < ARM_COUNT; arm++) {
         f->arm_requests[arm] = r->arms[arm].n_requests;
         f->arm_errors[arm] = r->arms[arm].n_errors;
