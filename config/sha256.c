@@ -38,6 +38,17 @@ void sha256_hex(const uint8_t hash[SHA256_BYTES], char ret_hex[SHA256_HEX])
     ret_hex[SHA256_HEX - 1] = '\0';
 }
 
+static unsigned digit(char c)
+{
+    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+void sha256_from_hex(const char *hex, uint8_t ret_hash[SHA256_BYTES])
+{
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        ret_hash[i] = (uint8_t)(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+}
+
 enum status sha256_new(struct sha256 **ret_sha)
 {
     *ret_sha = mem_alloc(sizeof **ret_sha);

@@ -10,6 +10,8 @@ enum { SHA256_BYTES = 32, SHA256_HEX = 65 };
 /* OK always; allocates nothing. */
 enum status sha256_of(const void *bytes, size_t len, uint8_t ret_hash[SHA256_BYTES]) MUST_USE;
 void sha256_hex(const uint8_t hash[SHA256_BYTES], char ret_hex[SHA256_HEX]);
+/* Back from what sha256_hex wrote: 64 lower-case digits, which the caller is sure of. */
+void sha256_from_hex(const char *hex, uint8_t ret_hash[SHA256_BYTES]);
 
 /* A context that is allocated once and reused; never shared by two threads at a time. */
 struct sha256;

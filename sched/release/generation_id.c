@@ -8,16 +8,10 @@ bool generation_id_is_hash(const char *text)
            strspn(text, "0123456789abcdef") == SHA256_HEX - 1;
 }
 
-static unsigned digit(char c)
-{
-    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
 static void bytes_of(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
 {
     ASSERT(generation_id_is_hash(hex));
-    for (int i = 0; i < SHA256_BYTES; i++)
-        ret_bytes[i] = (uint8_t)(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+    sha256_from_hex(hex, ret_bytes);
 }
 
 static void hash_hex(const void *bytes, size_t len, char ret_hex[SHA256_HEX])

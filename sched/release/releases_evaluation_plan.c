@@ -9,14 +9,6 @@
 #include "sched/lane_collector.h"
 #include "sched/release/kernel_plan.h"
 
-static void bytes_of(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
-{
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        const char pair[] = {hex[2 * i], hex[2 * i + 1], '\0'};
-        ret_bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
-    }
-}
-
 static enum status encode(void *user, struct slice text, bool is_start, uint32_t **ret_ids,
                           uint32_t *ret_n, struct why *ret_why)
 {
@@ -67,7 +59,7 @@ static enum status side_of(const struct lane *lane, struct evaluation_side *ret_
     char hex[SHA256_HEX];
     uint8_t plan[SHA256_BYTES];
     TRY(kernel_plan_hash(m->graph, m->manifest, m->kv_type, lane_kernels(lane), hex));
-    bytes_of(hex, plan);
+    sha256_from_hex(hex, plan);
     return evaluation_side_of(m, plan, ret_side);
 }
 
@@ -82,7 +74,7 @@ static enum status fill_terms(struct releases *r, const struct lane *candidate,
         .prefill_chunk = r->terms.prefill_chunk};
     TRY(side_of(candidate, &terms->candidate));
     TRY(side_of(baseline, &terms->baseline));
-    bytes_of(r->tokenizer, terms->tokenizer);
+    sha256_from_hex(r->tokenizer, terms->tokenizer);
     terms->vocab = lane_model(candidate)->graph->vocab;
     terms->encode = encode;
     terms->encode_user = r;

@@ -21,18 +21,6 @@
 
 /* ---- one lane ---- */
 
-static void bytes_of_hex(const char *hex, uint8_t ret_bytes[SHA256_BYTES])
-{
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        unsigned byte = 0;
-        for (int k = 0; k < 2; k++) {
-            char c = hex[2 * i + (size_t)k];
-            byte = byte << 4 | (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-        }
-        ret_bytes[i] = (uint8_t)byte;
-    }
-}
-
 static enum status make_receipts(const struct gguf *gguf, const struct release_load *load,
                                  struct lane *lane, bool is_durable)
 {
@@ -100,11 +88,11 @@ enum status releases_load(struct releases *r, const struct release_load *load, s
                                .kept = load->kept,
                                .is_urgent = load->is_urgent};
     snprintf(terms.id, sizeof terms.id, "%s", load->id);
-    bytes_of_hex(load->space, terms.namespace_id);
+    sha256_from_hex(load->space, terms.namespace_id);
     if (load->is_judged)
         terms.control_bytes = releases_quota_bytes(r, load->cache_bytes);
     if (load->checkpoint != NULL)
-        bytes_of_hex(load->checkpoint, terms.checkpoint);
+        sha256_from_hex(load->checkpoint, terms.checkpoint);
     if (load->kept == NULL)
         TRY(gguf_open(load->file, &gguf, ret_why));
     enum status s = lane_load(gguf, &terms, r->terms.engine, &lane, ret_why);
@@ -122,7 +110,7 @@ enum status releases_check_room(struct releases *r, const struct gguf *gguf, con
 {
     struct lane_terms terms = {.cache_bytes = r->terms.cache_bytes,
                                .control_bytes = releases_quota_bytes(r, r->terms.cache_bytes)};
-    bytes_of_hex(checkpoint, terms.checkpoint);
+    sha256_from_hex(checkpoint, terms.checkpoint);
     return lane_check_room(gguf, &terms, r->terms.engine, ret_why);
 }
 

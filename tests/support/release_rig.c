@@ -73,15 +73,6 @@ void rig_receipts(const char *label, const char *id, const char *name_space,
 
 /* ---- evidence ---- */
 
-static void bytes_of(const struct record *row, const char *key, uint8_t ret_hash[SHA256_BYTES])
-{
-    const char *hex = record_text(row, key);
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        const char pair[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
-        ret_hash[i] = (uint8_t)strtoul(pair, NULL, 16);
-    }
-}
-
 /* Canonical text as a record; frees it. */
 static enum status take_text(char *text, struct record *ret_record, struct why *ret_why)
 {
@@ -98,9 +89,9 @@ static struct evaluation_side side_of(const struct record *generation)
                                    .accumulator_dtype = "f32",
                                    .page_tokens = 64,
                                    .tensor_parallel_degree = 1};
-    bytes_of(generation, "checkpoint", side.checkpoint);
-    bytes_of(generation, "identity", side.identity);
-    bytes_of(generation, "plan", side.kernel_plan);
+    sha256_from_hex(record_text(generation, "checkpoint"), side.checkpoint);
+    sha256_from_hex(record_text(generation, "identity"), side.identity);
+    sha256_from_hex(record_text(generation, "plan"), side.kernel_plan);
     memset(side.architecture, 3, SHA256_BYTES);
     memset(side.head_map, 4, SHA256_BYTES);
     return side;
@@ -115,7 +106,7 @@ enum status rig_evaluation(const struct record *generation, const struct record 
     char *text;
     memset(&manifest, 0, sizeof manifest);
     memset(&result, 0, sizeof result);
-    bytes_of(generation, "evaluation_set", manifest.dataset);
+    sha256_from_hex(record_text(generation, "evaluation_set"), manifest.dataset);
     memset(manifest.request_order, 1, SHA256_BYTES);
     memset(manifest.tokenizer, 2, SHA256_BYTES);
     manifest.n_metrics = manifest.n_slices = 1;

@@ -12,6 +12,14 @@
 #include "sched/release/release.h"
 #include "sched/release/release_rollout.h"
 
+/* Ends the test with what a call that gave no OK said, in a struct why of this name. */
+#define ck_ok(call)                                                                                \
+    do {                                                                                           \
+        enum status ck_ok_status_ = (call);                                                        \
+        if (ck_ok_status_ != OK)                                                                   \
+            ck_abort_msg("%s: %s: %s", #call, status_code(ck_ok_status_), why.text);               \
+    } while (0)
+
 enum { WORLD_FENCES_MAX = 64 };
 
 /* What a daemon holds in memory beside the registry. */

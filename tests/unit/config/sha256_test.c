@@ -44,6 +44,9 @@ START_TEST(known_hashes)
     ck_assert_int_eq(sha256_of(known[_i].text, strlen(known[_i].text), hash), OK);
     sha256_hex(hash, hex);
     ck_assert_str_eq(hex, known[_i].hex);
+    uint8_t back[SHA256_BYTES];
+    sha256_from_hex(hex, back);
+    ck_assert_mem_eq(back, hash, sizeof hash);
 }
 END_TEST
 

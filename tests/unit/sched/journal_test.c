@@ -10,13 +10,6 @@ static struct world world;
 static struct why why;
 static char first[SHA256_HEX], second[SHA256_HEX], third[SHA256_HEX];
 
-#define ck_ok(call)                                                                                \
-    do {                                                                                           \
-        enum status ck_ok_status_ = (call);                                                        \
-        if (ck_ok_status_ != OK)                                                                   \
-            ck_abort_msg("%s: %s: %s", #call, status_code(ck_ok_status_), why.text);               \
-    } while (0)
-
 static void begin(void)
 {
     ck_ok(registry_open(NULL, &registry, &why));

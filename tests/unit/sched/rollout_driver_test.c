@@ -22,13 +22,6 @@ static bool has_lanes;
 static int n_bars, n_unbars, n_decisions;
 static int64_t now_us;
 
-#define ck_ok(call)                                                                                \
-    do {                                                                                           \
-        enum status ck_ok_status_ = (call);                                                        \
-        if (ck_ok_status_ != OK)                                                                   \
-            ck_abort_msg("%s: %s: %s", #call, status_code(ck_ok_status_), why.text);               \
-    } while (0)
-
 static bool lanes_of(void *user, const struct release_rollout *ro,
                      struct lane_evidence *ret_candidate, struct lane_evidence *ret_baseline)
 {
