@@ -14,7 +14,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from daemon import required, run_cases, seconds, wait_until  # noqa: E402
-from releasing import Releasing, make_model  # noqa: E402
+from releasing import Releasing, make_models  # noqa: E402
 
 INSIDE = "FOLDKV_TEST_DISK_MOUNTS"
 
@@ -22,13 +22,7 @@ INSIDE = "FOLDKV_TEST_DISK_MOUNTS"
 class Disk(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.models = tempfile.TemporaryDirectory()
-        for name, flags in (("one", []), ("two", ["--nudge"]), ("three", ["--seed", "9"])):
-            setattr(cls, name, make_model(MAKE_MODEL, cls.models.name, name, *flags))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.models.cleanup()
+        make_models(cls, MAKE_MODEL, {"one": [], "two": ["--nudge"], "three": ["--seed", "9"]})
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -18,7 +18,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from daemon import Refused, required, run_cases, seconds, wait_until  # noqa: E402
-from releasing import Releasing, make_model  # noqa: E402
+from releasing import Releasing, make_models  # noqa: E402
 
 MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
 REGISTRY = ("registry.sqlite", "registry.sqlite-wal")
@@ -27,13 +27,7 @@ REGISTRY = ("registry.sqlite", "registry.sqlite-wal")
 class Faults(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.models = tempfile.TemporaryDirectory()
-        for name, flags in (("one", []), ("two", ["--nudge"]), ("three", ["--seed", "9"])):
-            setattr(cls, name, make_model(MAKE_MODEL, cls.models.name, name, *flags))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.models.cleanup()
+        make_models(cls, MAKE_MODEL, {"one": [], "two": ["--nudge"], "three": ["--seed", "9"]})
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

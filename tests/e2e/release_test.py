@@ -13,7 +13,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from daemon import Daemon, required, run_cases, seconds, wait_until  # noqa: E402
-from releasing import LIMITS, TERMS, Releasing, make_model, plan  # noqa: E402
+from releasing import LIMITS, TERMS, Releasing, make_models, plan  # noqa: E402
 
 MAKE_MODEL = os.path.abspath(sys.argv.pop(1))
 with open("/proc/cpuinfo") as f:
@@ -23,14 +23,8 @@ with open("/proc/cpuinfo") as f:
 class Release(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.models = tempfile.TemporaryDirectory()
-        for name, flags in (("one", []), ("two", ["--nudge"]), ("other", ["--seed", "9"]), ("nan", ["--nan"]),
-                            ("vocabulary", ["--other-vocab"]), ("cut", ["--cut", "30000"])):
-            setattr(cls, name, make_model(MAKE_MODEL, cls.models.name, name, *flags))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.models.cleanup()
+        make_models(cls, MAKE_MODEL, {"one": [], "two": ["--nudge"], "other": ["--seed", "9"], "nan": ["--nan"],
+                                      "vocabulary": ["--other-vocab"], "cut": ["--cut", "30000"]})
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

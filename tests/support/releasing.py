@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 import threading
 import uuid
 
@@ -26,6 +27,14 @@ def make_model(program, folder, name, *flags):
     path = os.path.join(folder, name + ".gguf")
     subprocess.run([program, path, *flags], check=True)
     return path
+
+
+def make_models(case, program, models):
+    """On a test class: case.NAME is the path of a model made with these flags, for each NAME: flags, as long as the class runs."""
+    case.models = tempfile.TemporaryDirectory()
+    case.addClassCleanup(case.models.cleanup)
+    for name, flags in models.items():
+        setattr(case, name, make_model(program, case.models.name, name, *flags))
 
 
 class UnixConnection(http.client.HTTPConnection):
