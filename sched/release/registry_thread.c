@@ -77,6 +77,8 @@ static void publish(struct registry_thread *t)
     struct projection p;
     struct why why;
     memset(&p, 0, sizeof p);
+    if (t->options.on_rows != NULL)
+        t->options.on_rows(t->options.user, t->registry);
     bool is_writable = registry_fault(t->registry) == NULL;
     if (atomic_exchange(&t->is_writable, is_writable) != is_writable && is_writable) {
         atomic_store(&t->is_nudged, true); /* a journal that was left open goes on */

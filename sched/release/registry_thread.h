@@ -28,6 +28,8 @@ struct registry_thread_options {
     const char *dir; /* NULL: in memory */
     const struct journal_effects
         *effects; /* a loan until registry_thread_free; called on the registry thread */
+    /* On the registry thread, after whatever may have changed rows and before its asker hears of it; NULL: nothing. */
+    void (*on_rows)(void *user, struct registry *registry);
     /* On the registry thread, when the projection changed; must not block. */
     void (*on_projection)(void *user, const struct projection *projection);
     /* On the registry thread, every tick_ms and not while a job runs; NULL: never. True: it may have changed

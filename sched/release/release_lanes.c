@@ -38,7 +38,7 @@ static bool is_meant(const struct release_lane *e, const char *space, const char
         return false;
     if (space != NULL)
         return strcmp(e->space, space) == 0;
-    return id != NULL && !e->is_control && strcmp(e->id, id) == 0;
+    return id != NULL && !e->is_control && !e->is_past && strcmp(e->id, id) == 0;
 }
 
 static struct release_lane *search(struct release_lanes *lanes, const char *space, const char *id)
@@ -240,16 +240,16 @@ void release_lanes_set_cells(struct release_lanes *lanes, const char *id,
     pthread_mutex_unlock(&lanes->lock);
 }
 
-void release_lanes_describe(struct release_lanes *lanes, const char *id, const char *name,
-                            const char *state)
+void release_lanes_describe(struct release_lanes *lanes, const struct release_lane_row *row)
 {
     pthread_mutex_lock(&lanes->lock);
     for (uint32_t i = 0; i < RELEASE_LANES_MAX; i++) {
         struct release_lane *e = &lanes->places[i];
-        if (e->lane == NULL || strcmp(e->id, id) != 0)
+        if (e->lane == NULL || strcmp(e->id, row->id) != 0)
             continue;
-        snprintf(e->name, sizeof e->name, "%s", name);
-        snprintf(e->state, sizeof e->state, "%s", state);
+        snprintf(e->name, sizeof e->name, "%s", row->name);
+        snprintf(e->state, sizeof e->state, "%s", row->state);
+        e->is_past = !e->is_control && (row->is_over || strcmp(e->space, row->space) != 0);
     }
     pthread_mutex_unlock(&lanes->lock);
 }

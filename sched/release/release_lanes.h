@@ -20,6 +20,7 @@ struct release_lane {
     char id[SHA256_HEX], space[SHA256_HEX];
     char name[128], state[32]; /* of the generation's row, for people */
     bool is_control;
+    bool is_past;    /* not its generation's any more: that was given up, or has another namespace now */
     bool is_leaving; /* not handed out any more */
     uint32_t uses;   /* choices that have not ended */
     uint64_t cache_bytes, weights_bytes; /* as it was loaded; a lane that is FREED has the weights alone */
@@ -41,7 +42,7 @@ bool release_lanes_add(struct release_lanes *lanes, const struct release_lane *e
 /* A copy of the place with this namespace that is not leaving; false if there is none. */
 bool release_lanes_find(struct release_lanes *lanes, const char *space,
                         struct release_lane *ret_entry);
-/* The same by generation; a control lane is not its generation's. */
+/* The same by generation; a control lane is not its generation's, nor is one that is past. */
 bool release_lanes_find_id(struct release_lanes *lanes, const char *id,
                            struct release_lane *ret_entry);
 /* Place i as it is; false if it is free. */
@@ -75,8 +76,12 @@ uint32_t release_lanes_in_flight(struct release_lanes *lanes, const char *space)
 
 void release_lanes_set_cells(struct release_lanes *lanes, const char *id,
                              const struct evaluation_cells *cells);
-void release_lanes_describe(struct release_lanes *lanes, const char *id, const char *name,
-                            const char *state);
+/* Of a generation's row; is_over: it was given up. */
+struct release_lane_row {
+    const char *id, *space, *name, *state;
+    bool is_over;
+};
+void release_lanes_describe(struct release_lanes *lanes, const struct release_lane_row *row);
 /* Every place is free; the lanes are whoever's they were. */
 void release_lanes_clear(struct release_lanes *lanes);
 /* From now on it is not found, nor taken. */

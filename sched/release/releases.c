@@ -8,6 +8,7 @@
  *         The registry's thread publishes the projection; the loop chooses by the copy under the lock, and candidates are
  *         shut off by two words that are read without it.
  * ALWAYS  (1) Whoever was told of a change is routed by it: the projection is stored first. releases_project
+ *             So are names and states, by which a request may pin a generation.  releases_describe_lanes
  * OWNS    Registry thread, loader, evaluator, driver, and every lane in the book.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -194,6 +195,7 @@ static enum status make_ways(struct releases *r, struct why *ret_why)
     const struct registry_thread_options options = {
         .dir = r->dir[0] != '\0' ? r->dir : NULL,
         .effects = &r->effects,
+        .on_rows = releases_describe_lanes,
         .on_projection = releases_project,
         .on_tick = on_tick,
         .tick_ms = ROLLOUT_TICK_MS,

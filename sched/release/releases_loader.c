@@ -110,7 +110,6 @@ static enum status load_needed(struct releases *r, const struct projection *p, b
 /* ---- what nothing needs ---- */
 
 struct views {
-    struct releases *releases;
     uint32_t n;
     struct release_view at[RELEASES_VIEWS_MAX];
 };
@@ -119,11 +118,8 @@ static enum status see_view(void *user, const char *key, const struct record *bo
                             struct why *ret_why)
 {
     struct views *views = user;
-    const char *name = record_text(body, "name"), *text = record_text(body, "state");
-    enum generation_state state = generation_state_find(text);
+    enum generation_state state = generation_state_find(record_text(body, "state"));
     (void)ret_why;
-    release_lanes_describe(&views->releases->lanes, key, name != NULL ? name : "",
-                           text != NULL ? text : "");
     if (state <= GENERATION_CANARY && views->n < RELEASES_VIEWS_MAX)
         releases_read_view(key, body, &views->at[views->n++]);
     return OK;
@@ -132,9 +128,8 @@ static enum status see_view(void *user, const char *key, const struct record *bo
 static enum status find_views(struct releases *r, struct registry *registry, void *user,
                               struct why *ret_why)
 {
-    struct views *views = user;
-    views->releases = r;
-    return registry_each(registry, REGISTRY_GENERATIONS, see_view, views, ret_why);
+    (void)r;
+    return registry_each(registry, REGISTRY_GENERATIONS, see_view, user, ret_why);
 }
 
 static bool is_needed(struct releases *r, const struct projection *p,

@@ -58,7 +58,7 @@ static enum status check_state(struct releases *r, const struct projection *p,
 static bool look_at(struct releases *r, uint32_t i, struct release_lane *ret_entry)
 {
     return release_lanes_at(&r->lanes, i, ret_entry) && !ret_entry->is_control &&
-           !ret_entry->is_leaving;
+           !ret_entry->is_past && !ret_entry->is_leaving;
 }
 
 static enum status refuse(struct releases *r, const struct projection *p, struct slice model,

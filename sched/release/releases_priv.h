@@ -263,6 +263,11 @@ bool releases_evaluation_cancel(struct releases *r, const char *id, bool is_dry_
 /* Collects what the evaluator has; starts and stops the quality canary as the route says. */
 void releases_evaluate_turn(struct releases *r);
 
+/* ---- releases_describe.c ---- */
+
+/* Names and states of the rows, into the book. user: the releases. */
+void releases_describe_lanes(void *user, struct registry *registry);
+
 /* ---- releases_pin.c ---- */
 
 /* releases_check_pin, and its place in the book. */

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where an evaluated generation serves: inside the cells it was tested for, during its rollout, after its promotion and when a request
 names it. cells_test.py MAKE_MODEL"""
+import itertools
 import json
 import os
 import sys
@@ -68,8 +69,11 @@ class Cells(unittest.TestCase):
         return error["param"]
 
     def somebody(self, arm):
-        """A user of that arm."""
-        return next(name for name in map(str, range(1000)) if self.ask(**INSIDE, user=name)[0] == arm)
+        """A user of that arm, once its lane is there."""
+        names = itertools.cycle(map(str, range(100)))
+        found = wait_until(lambda: (name := next(names)) and self.ask(**INSIDE, user=name)[0] == arm and name, 60)
+        self.assertTrue(found, f"nobody goes to {arm}")
+        return found
 
     def crowd(self, fields, threads, until):
         """Threads ask until until(answers, refusals) is true of what came so far."""

@@ -362,7 +362,7 @@ START_TEST(receipts_say_what_computes)
 END_TEST
 
 #define WIDE                                                                                       \
-    "{\"tpot_p99\":{\"eps_ppm\":10000000},\"ttft_p99\":{\"eps_ppm\":10000000},"                    \
+    "{\"tpot_p99\":{\"eps_ppm\":1000000000},\"ttft_p99\":{\"eps_ppm\":1000000000},"                    \
     "\"goodput\":{\"eps_ppm\":900000,\"slo_tpot_ms\":60000,\"slo_ttft_ms\":60000},"                \
     "\"error_rate\":{\"margin_ppm\":500000},\"numerical\":{\"samples_min\":1},"                    \
     "\"quality\":{\"eps_ppm\":1000000,\"slice_tokens_min\":1},\"traffic\":{\"eps_ppm\":1000000}}"
@@ -550,6 +550,32 @@ START_TEST(objects_without_a_row_go_at_the_start)
 }
 END_TEST
 
+static void expect_pin(enum status status, const char *words)
+{
+    ck_assert_int_eq(releases_check_pin(releases, (struct slice){"two", 3}, &why), status);
+    ck_assert_msg(strstr(why.text, words) != NULL, "'%s' lacks '%s'", why.text, words);
+}
+
+/* The loader lets go of what was forgotten in its own time. */
+START_TEST(who_is_told_of_a_change_may_name_a_generation_at_once)
+{
+    enum { ROUNDS = 10 };
+    struct admin_call call;
+    char key[16];
+    ck_assert_int_eq(start(dir, path_of("one.gguf")), OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        snprintf(key, sizeof key, "p%d", i);
+        publish_as(&call, "two.gguf", "\"name\": \"two\"", key);
+        expect(&call, OK, "ready");
+        expect_pin(STATUS_WRONG_STATE, "is ready");
+        snprintf(key, sizeof key, "f%d", i);
+        ask_about(&call, ADMIN_GENERATION_FORGET, "two", "{}", key);
+        expect(&call, OK, "rejected");
+        expect_pin(STATUS_MODEL_NOT_FOUND, "'two' is not served");
+    }
+}
+END_TEST
+
 START_TEST(a_page_has_one_size)
 {
     struct admin_call call;
@@ -584,6 +610,7 @@ int main(void)
     tcase_add_test(tcase, what_does_not_fit_is_refused_before_the_copy);
     tcase_add_test(tcase, what_is_forgotten_gives_up_its_file);
     tcase_add_test(tcase, objects_without_a_row_go_at_the_start);
+    tcase_add_test(tcase, who_is_told_of_a_change_may_name_a_generation_at_once);
     tcase_add_test(tcase, a_page_has_one_size);
     tcase_add_test(tcase, what_does_not_fit_is_refused_with_the_figures);
     suite_add_tcase(suite, tcase);

@@ -120,7 +120,7 @@ static const struct {
     {PLAN("\"gates\":{\"tpot\":{}}"), "gates.tpot is unknown: there are allocator_drift"},
     {PLAN("\"gates\":{\"tpot_p99\":null}"), "gates.tpot_p99 is null: an object is needed"},
     {PLAN("\"gates\":{\"tpot_p99\":{\"eps_ppm\":null}}"),
-     "gates.tpot_p99.eps_ppm is null: a whole number from 10000 to 10000000"},
+     "gates.tpot_p99.eps_ppm is null: a whole number from 10000 to 1000000000"},
     {PLAN("\"gates\":{\"tpot_p99\":{\"eps_ppm\":\"\"}}"), "gates.tpot_p99.eps_ppm is \"\""},
     {PLAN("\"gates\":{\"tpot_p99\":{\"eps_ppm\":1}}"),
      "gates.tpot_p99.eps_ppm is 1: a whole number"},
