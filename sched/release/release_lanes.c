@@ -25,6 +25,7 @@ bool release_lanes_add(struct release_lanes *lanes, const struct release_lane *e
         if (lanes->places[i].lane == NULL) {
             lanes->places[i] = *entry;
             lanes->places[i].uses = 0;
+            lanes->places[i].place = i;
             is_added = true;
         }
     pthread_mutex_unlock(&lanes->lock);
@@ -51,38 +52,68 @@ static struct release_lane *search(struct release_lanes *lanes, const char *spac
     return NULL;
 }
 
-static bool find(struct release_lanes *lanes, const char *space, const char *id,
+/* Under the lock; uses: how many more. */
+static bool hand_out(struct release_lane *e, uint32_t uses, struct release_lane *ret_entry)
+{
+    if (e == NULL || e->lane == NULL)
+        return false;
+    e->uses += uses;
+    *ret_entry = *e;
+    ret_entry->is_open = lane_wanted(e->lane) == LANE_OPEN;
+    return true;
+}
+
+static bool find(struct release_lanes *lanes, const char *space, const char *id, uint32_t uses,
                  struct release_lane *ret_entry)
 {
     pthread_mutex_lock(&lanes->lock);
-    const struct release_lane *e = search(lanes, space, id);
-    if (e != NULL)
-        *ret_entry = *e;
+    bool is_there = hand_out(search(lanes, space, id), uses, ret_entry);
     pthread_mutex_unlock(&lanes->lock);
-    return e != NULL;
+    return is_there;
 }
 
 bool release_lanes_find(struct release_lanes *lanes, const char *space,
                         struct release_lane *ret_entry)
 {
-    return find(lanes, space, NULL, ret_entry);
+    return find(lanes, space, NULL, 0, ret_entry);
 }
 
 bool release_lanes_find_id(struct release_lanes *lanes, const char *id,
                            struct release_lane *ret_entry)
 {
-    return find(lanes, NULL, id, ret_entry);
+    return find(lanes, NULL, id, 0, ret_entry);
+}
+
+bool release_lanes_keep(struct release_lanes *lanes, const char *space,
+                        struct release_lane *ret_entry)
+{
+    return find(lanes, space, NULL, 1, ret_entry);
+}
+
+bool release_lanes_keep_id(struct release_lanes *lanes, const char *id,
+                           struct release_lane *ret_entry)
+{
+    return find(lanes, NULL, id, 1, ret_entry);
+}
+
+static bool look(struct release_lanes *lanes, uint32_t i, uint32_t uses,
+                 struct release_lane *ret_entry)
+{
+    ASSERT(i < RELEASE_LANES_MAX);
+    pthread_mutex_lock(&lanes->lock);
+    bool is_there = hand_out(&lanes->places[i], uses, ret_entry);
+    pthread_mutex_unlock(&lanes->lock);
+    return is_there;
 }
 
 bool release_lanes_at(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry)
 {
-    ASSERT(i < RELEASE_LANES_MAX);
-    pthread_mutex_lock(&lanes->lock);
-    bool is_there = lanes->places[i].lane != NULL;
-    if (is_there)
-        *ret_entry = lanes->places[i];
-    pthread_mutex_unlock(&lanes->lock);
-    return is_there;
+    return look(lanes, i, 0, ret_entry);
+}
+
+bool release_lanes_hold(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry)
+{
+    return look(lanes, i, 1, ret_entry);
 }
 
 static struct release_lane *search_open(struct release_lanes *lanes, const char *space)
@@ -129,33 +160,6 @@ enum status release_lanes_take(struct release_lanes *lanes, const struct release
     }
     pthread_mutex_unlock(&lanes->lock);
     return s;
-}
-
-uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane)
-{
-    uint32_t place = NO_LANE;
-    *ret_lane = NULL;
-    pthread_mutex_lock(&lanes->lock);
-    struct release_lane *e = search(lanes, NULL, id);
-    if (e != NULL) {
-        e->uses++;
-        place = (uint32_t)(e - lanes->places);
-        *ret_lane = e->lane;
-    }
-    pthread_mutex_unlock(&lanes->lock);
-    return place;
-}
-
-bool release_lanes_hold(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry)
-{
-    pthread_mutex_lock(&lanes->lock);
-    bool is_there = lanes->places[i].lane != NULL;
-    if (is_there) {
-        lanes->places[i].uses++;
-        *ret_entry = lanes->places[i];
-    }
-    pthread_mutex_unlock(&lanes->lock);
-    return is_there;
 }
 
 void release_lanes_give(struct release_lanes *lanes, uint32_t place)

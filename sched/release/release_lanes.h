@@ -2,7 +2,8 @@
  *
  * A lane may be wanted away by the registry's thread, chosen by the loop and freed by the loader, all at once; so a
  * place in the book has a count of uses, and a lane that is used is not handed out for freeing. Any
- * thread; nothing is done under the lock but looking, at cells too. */
+ * thread; nothing is done under the lock but looking, at cells too. A copy from a look-up (find, at) says what there was; its lane
+ * may be followed by the loader alone, which frees lanes. All others take, keep or hold it. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_RELEASE_LANES_H
 #define FOLDKV_SCHED_RELEASE_LANES_H
@@ -17,6 +18,8 @@ enum { RELEASE_LANES_MAX = 8, NO_LANE = RELEASE_LANES_MAX };
 
 struct release_lane {
     struct lane *lane; /* NULL: the place is free */
+    uint32_t place;    /* in the book */
+    bool is_open;      /* in a copy: requests were wanted for it */
     char id[SHA256_HEX], space[SHA256_HEX];
     char name[128], state[32]; /* of the generation's row, for people */
     bool is_control;
@@ -58,9 +61,11 @@ struct release_wish {
  * takes no requests; else as evaluation_cells_admit. */
 enum status release_lanes_take(struct release_lanes *lanes, const struct release_wish *wish,
                                uint32_t *ret_place, struct why *ret_why) MUST_USE;
-/* One use more of a generation's own lane, whatever state it is in: its place and lane, or NO_LANE. */
-uint32_t release_lanes_keep(struct release_lanes *lanes, const char *id, struct lane **ret_lane);
-/* Place i as it is, with one use more; false if it is free. */
+/* As find, find_id and at, with one use more of the lane, whatever state it is in. */
+bool release_lanes_keep(struct release_lanes *lanes, const char *space,
+                        struct release_lane *ret_entry);
+bool release_lanes_keep_id(struct release_lanes *lanes, const char *id,
+                           struct release_lane *ret_entry);
 bool release_lanes_hold(struct release_lanes *lanes, uint32_t i, struct release_lane *ret_entry);
 void release_lanes_give(struct release_lanes *lanes, uint32_t place);
 

@@ -283,6 +283,7 @@ enum status releases_open(const struct releases_options *options, struct release
     snprintf(r->dir, sizeof r->dir, "%s", options->state_dir != NULL ? options->state_dir : "");
     snprintf(r->model, sizeof r->model, "%s", options->model != NULL ? options->model : "");
     r->host = options->host;
+    r->followed = NO_LANE;
     releases_effects_init(r);
     enum status s = make_locks(r);
     if (s != OK)
@@ -402,6 +403,7 @@ void releases_stop(struct releases *r)
         releases_end_calls(r);
     }
     evaluator_free(&r->evaluator);
+    r->followed = NO_LANE;
     if (r->has_lanes)
         release_lanes_clear(&r->lanes); /* a journal that goes on finds nothing to do in memory */
 }

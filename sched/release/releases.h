@@ -151,8 +151,9 @@ struct releases_figures {
 };
 /* About 100 KiB are copied. */
 void releases_figures(const struct releases *releases, struct releases_figures *ret_figures);
-/* Stable's lane, for what must not be routed: tokenising, model list. */
-struct lane *releases_stable(const struct releases *releases);
+/* Stable's lane, for what must not be routed: tokenising, model list. A loan until the next call that returns one; NULL: there
+ * is none, and what was lent stays. Loop thread. */
+struct lane *releases_stable(struct releases *releases);
 /* False while a blocked rollback leaves nothing in memory that may serve. Any thread. */
 bool releases_is_serving(const struct releases *releases);
 

@@ -66,8 +66,12 @@ static enum status read_plan(const struct admin_call *call, struct rollout_plan 
 static enum status check_loaded(struct releases *r, const char *id, struct why *ret_why)
 {
     struct release_lane entry;
-    if (release_lanes_find_id(&r->lanes, id, &entry) && lane_wanted(entry.lane) == LANE_OPEN)
-        return releases_quota_check(r, &entry, ret_why);
+    if (release_lanes_keep_id(&r->lanes, id, &entry)) {
+        enum status s = entry.is_open ? releases_quota_check(r, &entry, ret_why) : OK;
+        release_lanes_give(&r->lanes, entry.place);
+        if (entry.is_open)
+            return s;
+    }
     return why_set(ret_why, STATUS_ILLEGAL_MOVE, "candidate",
                    "generation %.16s is not loaded: publish it again", id);
 }
@@ -126,8 +130,7 @@ static bool is_previous_away(struct releases *r)
     releases_copy_route(r, &p);
     if (p.previous[0] == '\0' || p.candidate[0] != '\0' || p.barred[0] != '\0')
         return false;
-    return !release_lanes_find_id(&r->lanes, p.previous, &entry) ||
-           lane_wanted(entry.lane) != LANE_OPEN;
+    return !release_lanes_find_id(&r->lanes, p.previous, &entry) || !entry.is_open;
 }
 
 /* A person asks: what could not be loaded is tried again. */

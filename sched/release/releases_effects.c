@@ -23,7 +23,7 @@ static enum effect_outcome fail(struct why *ret_why, const char *field, const ch
 static bool is_serving(struct releases *r, const char *id)
 {
     struct release_lane entry;
-    return release_lanes_find_id(&r->lanes, id, &entry) && lane_wanted(entry.lane) == LANE_OPEN;
+    return release_lanes_find_id(&r->lanes, id, &entry) && entry.is_open;
 }
 
 static bool has_pin_failed(struct releases *r, const char *id, struct why *ret_why)

@@ -42,16 +42,13 @@ static void add_held_lane(const struct release_lane *entry, struct record *json)
 static void add_lane(struct releases *r, const char *id, struct record *json)
 {
     struct release_lane entry;
-    struct lane *kept;
-    uint32_t place = release_lanes_keep(&r->lanes, id, &kept);
-    if (place != NO_LANE && release_lanes_at(&r->lanes, place, &entry)) {
+    if (release_lanes_keep_id(&r->lanes, id, &entry)) {
         add_held_lane(&entry, json);
+        release_lanes_give(&r->lanes, entry.place);
     } else {
         record_set_number(json, "weights_bytes", 0);
         record_set_text(json, "lane", NULL);
     }
-    if (place != NO_LANE)
-        release_lanes_give(&r->lanes, place);
 }
 
 static enum status add_receipts(struct registry *registry, const struct record *row,

@@ -310,12 +310,11 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
 {
     struct release_view v;
     char path[RELEASES_PATH_ROOM] = "";
-    struct lane *kept;
+    struct release_lane kept;
     TRY(releases_view(r, id, &v, ret_why));
-    uint32_t place = release_lanes_keep(&r->lanes, id, &kept);
-    if (place != NO_LANE) {
-        enum status s = load_view(r, terms, &v, NULL, kept, ret_why);
-        release_lanes_give(&r->lanes, place);
+    if (release_lanes_keep_id(&r->lanes, id, &kept)) {
+        enum status s = load_view(r, terms, &v, NULL, kept.lane, ret_why);
+        release_lanes_give(&r->lanes, kept.place);
         return s;
     }
     if (file == NULL)
@@ -353,14 +352,13 @@ enum status releases_load_beside(struct releases *r, const char *candidate, cons
                                  const char *space, struct why *ret_why)
 {
     struct release_view v;
-    struct lane *kept;
+    struct release_lane kept;
     struct release_load load = {.id = baseline, .space = space, .is_control = true};
     TRY(releases_quota_control(r, candidate, baseline, &load, ret_why));
-    uint32_t place = release_lanes_keep(&r->lanes, baseline, &kept);
-    if (place != NO_LANE) {
-        load.kept = kept;
+    if (release_lanes_keep_id(&r->lanes, baseline, &kept)) {
+        load.kept = kept.lane;
         enum status s = releases_load(r, &load, ret_why);
-        release_lanes_give(&r->lanes, place);
+        release_lanes_give(&r->lanes, kept.place);
         return s;
     }
     TRY(releases_view(r, baseline, &v, ret_why));
@@ -370,14 +368,13 @@ enum status releases_load_beside(struct releases *r, const char *candidate, cons
 enum status releases_load_fits_beside(struct releases *r, const char *candidate,
                                       const char *baseline, struct why *ret_why)
 {
-    struct lane *kept;
+    struct release_lane kept;
     struct release_load load = {.id = baseline};
     TRY(releases_quota_control(r, candidate, baseline, &load, ret_why));
-    uint32_t place = release_lanes_keep(&r->lanes, baseline, &kept);
-    if (place == NO_LANE)
+    if (!release_lanes_keep_id(&r->lanes, baseline, &kept))
         return OK; /* nothing is known of it before it is loaded */
-    const struct lane_terms terms = {.cache_bytes = load.cache_bytes, .kept = kept};
+    const struct lane_terms terms = {.cache_bytes = load.cache_bytes, .kept = kept.lane};
     enum status s = lane_check_room(NULL, &terms, r->terms.engine, ret_why);
-    release_lanes_give(&r->lanes, place);
+    release_lanes_give(&r->lanes, kept.place);
     return s == OK && !has_place(r) ? lanes_full(ret_why) : s;
 }

@@ -21,7 +21,7 @@
 static bool is_open(struct releases *r, const char *space)
 {
     struct release_lane entry;
-    return release_lanes_find(&r->lanes, space, &entry) && lane_wanted(entry.lane) == LANE_OPEN;
+    return release_lanes_find(&r->lanes, space, &entry) && entry.is_open;
 }
 
 /* A load that failed is not tried again until the route changes or a person asks for it. */

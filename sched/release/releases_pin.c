@@ -47,7 +47,7 @@ static enum status check_state(struct releases *r, const struct projection *p,
         return why_set(ret_why, STATUS_WRONG_STATE, "model",
                        "generation %.16s is %s: a request may name one whose evaluation has passed",
                        e->id, state);
-    if (lane_wanted(e->lane) != LANE_OPEN)
+    if (!e->is_open)
         return why_set(ret_why, STATUS_WRONG_STATE, "model",
                        "generation %.16s is %s and takes no requests: its cache is not loaded",
                        e->id, state);

@@ -122,6 +122,7 @@ struct releases {
     struct admin_call *open[RELEASES_CALLS_MAX];
     bool wants_drain;
     struct release_counts arms[ARM_COUNT];
+    uint32_t followed; /* the place that releases_stable lends from; NO_LANE */
 
     /* Loader thread. */
     int64_t reconciled_epoch;

@@ -206,19 +206,27 @@ void releases_figures(const struct releases *releases, struct releases_figures *
     }
 }
 
-struct lane *releases_stable(const struct releases *releases)
+/* The lane that is followed is kept until the next one is there. */
+struct lane *releases_stable(struct releases *r)
+{
+    struct projection p;
+    struct release_lane e;
+    releases_copy_route(r, &p);
+    if (!release_lanes_keep(&r->lanes, serving_space(&p), &e))
+        return NULL;
+    if (r->followed != NO_LANE)
+        release_lanes_give(&r->lanes, r->followed);
+    r->followed = e.place;
+    return e.lane;
+}
+
+bool releases_is_serving(const struct releases *releases)
 {
     struct releases *r = (struct releases *)(uintptr_t)releases; /* its lock */
     struct projection p;
     struct release_lane e;
     releases_copy_route(r, &p);
-    return release_lanes_find(&r->lanes, serving_space(&p), &e) ? e.lane : NULL;
-}
-
-bool releases_is_serving(const struct releases *releases)
-{
-    struct lane *lane = releases_stable(releases);
-    return lane != NULL && lane_wanted(lane) == LANE_OPEN;
+    return release_lanes_find(&r->lanes, serving_space(&p), &e) && e.is_open;
 }
 
 /* ---- for the driver ---- */
@@ -231,10 +239,14 @@ bool releases_lane_evidence(void *user, const struct release_rollout *rollout,
     struct projection p;
     struct release_lane candidate, baseline;
     releases_copy_route(r, &p);
-    if (!release_lanes_find_id(&r->lanes, rollout->candidate, &candidate) ||
-        !release_lanes_find(&r->lanes, p.control_namespace, &baseline))
+    if (!release_lanes_keep_id(&r->lanes, rollout->candidate, &candidate))
         return false;
-    lane_collector_copy(lane_evidence_collector(candidate.lane), ret_candidate);
-    lane_collector_copy(lane_evidence_collector(baseline.lane), ret_baseline);
-    return true;
+    bool is_there = release_lanes_keep(&r->lanes, p.control_namespace, &baseline);
+    if (is_there) {
+        lane_collector_copy(lane_evidence_collector(candidate.lane), ret_candidate);
+        lane_collector_copy(lane_evidence_collector(baseline.lane), ret_baseline);
+        release_lanes_give(&r->lanes, baseline.place);
+    }
+    release_lanes_give(&r->lanes, candidate.place);
+    return is_there;
 }

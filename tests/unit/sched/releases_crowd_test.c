@@ -372,6 +372,7 @@ static struct loop {
     } spaces[SPACES_MAX];
     uint32_t n_spaces, n_whole, n_cancelled, n_moved, n_moved_canary, n_hits;
     uint64_t n_ended[ARM_COUNT];
+    struct lane *followed;
 } loop;
 
 static bool is_first_in(const uint8_t *id, uint32_t prompt)
@@ -516,6 +517,15 @@ static void take_call(void)
         ck_assert_int_eq(releases_ask(releases, call), OK);
 }
 
+/* As the daemon does: the stable lane is looked into whatever becomes of it meanwhile. */
+static void follow(void)
+{
+    struct lane *stable = releases_stable(releases);
+    if (stable != NULL)
+        loop.followed = stable;
+    ck_assert_uint_gt(lane_context(loop.followed), 0);
+}
+
 static void run(void)
 {
     for (;;) {
@@ -523,6 +533,7 @@ static void run(void)
         uint32_t n_active = 0;
         take_call();
         releases_turn(releases);
+        follow();
         collect();
         for (int i = 0; i < STREAMS; i++) {
             if (loop.streams[i].request == NULL && !is_over)
