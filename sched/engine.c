@@ -161,6 +161,7 @@ static void end_all(struct engine *e)
 static void *engine_loop(void *arg)
 {
     struct engine *e = arg;
+    (void)pthread_setname_np(pthread_self(), "engine");
     while (!atomic_load(&e->is_stopping)) {
         e->cycle++;
         engine_renew_roster(e);
@@ -193,6 +194,7 @@ static struct lane *find_let_go(struct engine *e)
 static void *reclaim_loop(void *arg)
 {
     struct engine *e = arg;
+    (void)pthread_setname_np(pthread_self(), "reclaimer");
     while (!atomic_load(&e->is_reclaimer_stopping)) {
         struct lane *lane = find_let_go(e);
         if (lane == NULL) {

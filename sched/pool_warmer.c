@@ -98,6 +98,7 @@ static bool warm_round(struct pool_warmer *w, bool *ret_is_done)
 static void *warm(void *arg)
 {
     struct pool_warmer *w = arg;
+    (void)pthread_setname_np(pthread_self(), "warmer");
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE_MOST); /* a courtesy */
     for (bool is_done = false; !is_done && !atomic_load(&w->is_stopping);)
         if (!warm_round(w, &is_done) && !is_done)

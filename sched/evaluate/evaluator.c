@@ -148,6 +148,7 @@ static void leave(struct evaluator *e)
 static void *evaluator_loop(void *arg)
 {
     struct evaluator *e = arg;
+    (void)pthread_setname_np(pthread_self(), "evaluator");
     while (!atomic_load(&e->is_stopping)) {
         struct evaluation_plan *plan = take_job(e);
         if (plan != NULL)

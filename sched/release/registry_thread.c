@@ -157,6 +157,7 @@ static void *run(void *user)
     struct why why;
     int64_t due_us = 0;
     bool is_pending = true;
+    (void)pthread_setname_np(pthread_self(), "registry");
     for (;;) {
         bool is_due, is_busy = false, is_stopping = atomic_load(&t->is_stopping);
         uint64_t idle_ns = tick(t, &due_us, &is_due);

@@ -275,6 +275,7 @@ void *releases_loader_run(void *releases)
 {
     struct releases *r = releases;
     struct why why = {0};
+    (void)pthread_setname_np(pthread_self(), "loader");
     atomic_store(&r->has_loader, true);
     while (!atomic_load(&r->is_stopping)) {
         bring_back(r);

@@ -32,6 +32,7 @@ static void *run(void *user)
     struct why why = {0};
     const struct change_terms terms = {
         .who = "foldkv", .at_us = releases_now_us(), .epoch_expected = EPOCH_ANY};
+    (void)pthread_setname_np(pthread_self(), "rescue");
     is_rescue = true;
     releases_copy_route(r, &p);
     note_rescued(r, p.previous);
