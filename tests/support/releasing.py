@@ -98,8 +98,8 @@ class Releasing(Daemon):
         assert found, f"not in {states}: {self.rollout()}"
         return found
 
-    def answer(self, prompt="hello w", **fields):
-        """(generation, text) of a completion on a connection of its own."""
+    def choice(self, prompt="hello w", **fields):
+        """(generation, choice) of a completion on a connection of its own."""
         link = self.connect()
         link.request("POST", "/v1/completions", json.dumps({"prompt": prompt, "max_tokens": 4, "temperature": 0, **fields}),
                      {"Content-Type": "application/json"})
@@ -107,7 +107,12 @@ class Releasing(Daemon):
         found = json.loads(answer.read())
         link.close()
         assert answer.status == 200, found
-        return answer.getheader("x-foldkv-generation"), found["choices"][0]["text"]
+        return answer.getheader("x-foldkv-generation"), found["choices"][0]
+
+    def answer(self, prompt="hello w", **fields):
+        """(generation, text) of the same."""
+        generation, choice = self.choice(prompt, **fields)
+        return generation, choice["text"]
 
     def traffic(self, until, threads=6, limit_s=120, **fields):
         """Requests, each on its own connection, until until() is true; [(generation, text)] of all."""
