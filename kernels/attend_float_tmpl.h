@@ -40,9 +40,9 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
     for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
-            prefetch_twice(ahead[u], far[u], at * bytes);
+            prefetch_step(rows, ahead[u], far[u], at * bytes);
             if (type == KV_F32)
-                prefetch_twice(ahead[u], far[u], at * bytes + 64);
+                prefetch_step(rows, ahead[u], far[u], at * bytes + 64);
         }
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
@@ -73,6 +73,8 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
     v16 a[ATTEND_BLOCK_ROWS][COLUMNS_MAX];
     const size_t bytes = type == KV_F16 ? 2 : 4;
     const uint32_t d_v = step->d_v;
+    /* Of f16 a vector is half a line: one alone asks for the line that it begins. */
+    const bool begins_line = columns > 1 || type == KV_F32 || column % 32 == 0;
     acc += column;
 #pragma GCC unroll ATTEND_UNROLL_ROWS
     for (int r = 0; r < rows; r++)
@@ -93,8 +95,8 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
 #pragma GCC unroll ATTEND_UNROLL_WIDE
             for (int j = 0; j < columns; j++) {
                 x[j] = kv_load(type, v, at + 16 * (size_t)j);
-                if (type == KV_F32 || j % 2 == 0)
-                    prefetch_twice(ahead, far, (at + 16 * (size_t)j) * bytes);
+                if (begins_line && (type == KV_F32 || j % 2 == 0))
+                    prefetch_step(rows, ahead, far, (at + 16 * (size_t)j) * bytes);
             }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
             for (int r = 0; r < rows; r++)

@@ -38,6 +38,7 @@ enum {
     SCORE_STRIDE =
         ATTEND_STEP_MAX + 16, /* floats; rows must not share the sets of the first cache */
     COLUMNS_MAX = 4,          /* vectors of V that pv takes at once */
+    PREFETCH_TWICE_ROWS = 12,
 };
 
 /* What a step works on. */
@@ -55,11 +56,13 @@ struct step {
 };
 
 /* What comes in one step, and what comes in two: a processor may drop a request when its queue is
- * full, and then the second one finds the line missing. */
-LANES_INLINE void prefetch_twice(const void *ahead, const void *far, size_t offset)
+ * full, and then the second one finds the line missing. Many rows compute for longer than a line takes to come, and each of
+ * their products loads its factor: there the second request would cost more than it saves. */
+LANES_INLINE void prefetch_step(const int rows, const void *ahead, const void *far, size_t offset)
 {
     prefetch_line_far(ahead, offset);
-    prefetch_line_far(far, offset);
+    if (rows <= PREFETCH_TWICE_ROWS)
+        prefetch_line_far(far, offset);
 }
 
 /* The tokens first..end-1. */
