@@ -65,8 +65,10 @@ bool admin_line_read(struct admin_line *line, const char *name, size_t n_words, 
     memcpy(line->extras, common, sizeof common);
     if (n_own > 0)
         memcpy(line->own, own, n_own * sizeof *own);
-    if (options_load(0, n_words, words, environ, line->extras, n, &line->options, &line->words, &why) != OK)
-        *ret_code = command_complain(&why);
+    enum status s =
+        options_load(0, n_words, words, environ, line->extras, n, &line->options, &line->words, &why);
+    if (s != OK)
+        *ret_code = command_failed(s, &why);
     else if (line->words.is_help)
         *ret_code = command_print_help(name, line->extras, n, 0);
     else
@@ -94,15 +96,16 @@ bool admin_line_ask(struct admin_line *line, struct admin_question *q, struct ad
 {
     struct why why = {0};
     *ret_answer = (struct admin_answer){0};
-    if (line->client == NULL && connect_line(line, &why) != OK) {
-        *ret_code = command_complain(&why);
+    enum status s = line->client == NULL ? connect_line(line, &why) : OK;
+    if (s != OK) {
+        *ret_code = command_failed(s, &why);
         return false;
     }
     if (admin_route(q->op)->epoch != ADMIN_EPOCH_NONE) {
         q->is_dry_run = admin_line_has(line, ADMIN_FLAG_DRY_RUN);
         q->epoch = line->extras[ADMIN_FLAG_EPOCH].ret_value;
     }
-    enum status s = admin_client_ask(line->client, q, ret_answer, &why);
+    s = admin_client_ask(line->client, q, ret_answer, &why);
     if (s == OK && (ret_json == NULL || parse(ret_answer, ret_json, &why)))
         return true;
     if (admin_line_has(line, ADMIN_FLAG_JSON) && ret_answer->text != NULL)

@@ -43,10 +43,10 @@ static enum status read_range(const struct admin_line *line, uint64_t *ret_first
 static int list(const struct admin_line *line, struct registry *registry, struct why *why)
 {
     uint64_t first, most;
-    if (read_range(line, &first, &most, why) != OK ||
-        audit_each(registry, (int64_t)first, (int64_t)most, print_entry, NULL, why) != OK)
-        return command_complain(why);
-    return COMMAND_DONE;
+    enum status s = read_range(line, &first, &most, why);
+    if (s == OK)
+        s = audit_each(registry, (int64_t)first, (int64_t)most, print_entry, NULL, why);
+    return s == OK ? COMMAND_DONE : command_failed(s, why);
 }
 
 /* Lines of a page, and the sequence number of the last one. */
@@ -68,8 +68,9 @@ static int list_from_daemon(struct admin_line *line)
 {
     uint64_t first, left;
     struct why why = {0};
-    if (read_range(line, &first, &left, &why) != OK)
-        return command_complain(&why);
+    enum status s = read_range(line, &first, &left, &why);
+    if (s != OK)
+        return command_failed(s, &why);
     int64_t after = (int64_t)first;
     while (left > 0) {
         uint64_t page = left < PAGE_ENTRIES ? left : PAGE_ENTRIES;

@@ -203,13 +203,15 @@ static int run(const struct measurement *m, size_t n_words, char *const *words)
     struct bench_line line;
     struct why why = {0};
     line_init(&line, m->bit);
-    if (read_line(m->users, n_words, words, &line, &why) != OK)
-        return command_complain(&why);
+    enum status s = read_line(m->users, n_words, words, &line, &why);
+    if (s != OK)
+        return command_failed(s, &why);
     if (line.words.is_help)
         return print_flags(m, &line);
     if (line.words.n_positionals > 0)
         return command_unknown("bench", line.words.positionals[0], "flags alone behind its measurement");
-    return m->measure(&line, &why) == OK ? COMMAND_DONE : command_complain(&why);
+    s = m->measure(&line, &why);
+    return s == OK ? COMMAND_DONE : command_failed(s, &why);
 }
 
 static int run_serve(int n_words, char **words)
@@ -221,7 +223,8 @@ static int run_serve(int n_words, char **words)
             return COMMAND_DONE;
         }
     }
-    return bench_serve(n_words, words, stdout, &why) == OK ? COMMAND_DONE : command_complain(&why);
+    enum status s = bench_serve(n_words, words, stdout, &why);
+    return s == OK ? COMMAND_DONE : command_failed(s, &why);
 }
 
 int bench_command(size_t n_words, char *const *words)

@@ -54,6 +54,12 @@ int command_complain(const struct why *why)
     return COMMAND_FAILED;
 }
 
+int command_failed(enum status s, const struct why *why)
+{
+    int code = command_complain(why);
+    return s == STATUS_BAD_OPTION ? COMMAND_USAGE : code;
+}
+
 int command_misused(const char *name, const char *text)
 {
     fprintf(stderr, "foldkv: %s; usage: foldkv %s\n", text, command_find(name)->usage);

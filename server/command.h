@@ -1,7 +1,7 @@
 /* command.h: the commands of the program, as the command line names them.
  *
  * Each takes the words behind its name and returns the process's exit code: 0; 1 if it failed, with one line on stderr; 2 if it was
- * called wrongly. */
+ * called wrongly: by its words, or by a value in the environment or the configuration file. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SERVER_COMMAND_H
 #define FOLDKV_SERVER_COMMAND_H
@@ -42,6 +42,8 @@ const struct command *command_find(const char *name);
 
 /* "foldkv: text" on stderr; COMMAND_FAILED. */
 int command_complain(const struct why *why);
+/* The same; BAD_OPTION is COMMAND_USAGE. */
+int command_failed(enum status s, const struct why *why);
 /* "foldkv: text; usage: ..." on stderr, one line; COMMAND_USAGE. */
 int command_misused(const char *name, const char *text);
 /* The same where the command does not know the word: it takes wanted ("on or off"), not this. NULL: none was given. */

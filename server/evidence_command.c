@@ -280,9 +280,10 @@ int evidence_command(size_t n_words, char *const *words)
     struct options options;
     struct options_line line;
     struct why why = {0};
-    if (options_load(0, n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) !=
-        OK)
-        return command_complain(&why);
+    enum status s =
+        options_load(0, n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why);
+    if (s != OK)
+        return command_failed(s, &why);
     if (line.is_help)
         return command_print_help("evidence", extras, ARRAY_LEN(extras), 0);
     if (line.n_positionals > 0)

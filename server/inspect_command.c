@@ -100,16 +100,17 @@ int inspect_command(size_t n_words, char *const *words)
     struct options_line line;
     struct subject subject = {0};
     struct why why = {0};
-    if (options_load(OPTIONS_INSPECT, n_words, words, environ, extras, ARRAY_LEN(extras), &options, &line, &why) !=
-        OK)
-        return command_complain(&why);
+    enum status s = options_load(OPTIONS_INSPECT, n_words, words, environ, extras, ARRAY_LEN(extras), &options,
+                                 &line, &why);
+    if (s != OK)
+        return command_failed(s, &why);
     if (line.is_help)
         return command_print_help("inspect", extras, ARRAY_LEN(extras), OPTIONS_INSPECT);
     if (line.n_positionals != 1)
         return command_unknown("inspect", line.n_positionals > 1 ? line.positionals[1] : NULL, "one model file");
     bool is_json = extras[0].ret_value != NULL;
     int code = COMMAND_DONE;
-    enum status s = subject_init(&subject, line.positionals[0], &options, &why);
+    s = subject_init(&subject, line.positionals[0], &options, &why);
     if (s == STATUS_BAD_FILE)
         (void)why_in_file(&why, s, line.positionals[0]);
     if (s != OK)

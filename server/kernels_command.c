@@ -33,8 +33,9 @@ int kernels_command(size_t n_words, char *const *words)
     struct options_line line;
     struct kernels kernels;
     struct why why = {0};
-    if (options_load(OPTIONS_KERNELS, n_words, words, environ, NULL, 0, &options, &line, &why) != OK)
-        return command_complain(&why);
+    enum status s = options_load(OPTIONS_KERNELS, n_words, words, environ, NULL, 0, &options, &line, &why);
+    if (s != OK)
+        return command_failed(s, &why);
     if (line.is_help)
         return command_print_help("kernels", NULL, 0, OPTIONS_KERNELS);
     if (line.n_positionals > 0)

@@ -12,6 +12,7 @@ static int print_usage(FILE *out)
     for (size_t i = 0; i < command_count; i++)
         fprintf(out, "  foldkv %-42s %s\n", commands[i].usage, commands[i].summary);
     fprintf(out, "  foldkv %-42s %s\n", "--version", "Print the version.");
+    fprintf(out, "\nExit code: 0, it happened; 1, it failed; 2, it was asked for wrongly.\n");
     return out == stdout ? COMMAND_DONE : COMMAND_USAGE;
 }
 

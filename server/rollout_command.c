@@ -88,7 +88,7 @@ static int show_plan(struct admin_line *line, const struct deed *deed)
         s = read_plan(line, &plan, &why);
     if (s == OK)
         s = rollout_forecast_print(&plan, &service, admin_line_has(line, ADMIN_FLAG_JSON), &why);
-    return s == OK ? COMMAND_DONE : command_complain(&why);
+    return s == OK ? COMMAND_DONE : command_failed(s, &why);
 }
 
 /* ---- calls ---- */

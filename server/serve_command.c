@@ -299,8 +299,10 @@ int serve_command(size_t n_words, char *const *words)
     static struct parts parts; /* the loop's handles point into it; one a process */
     struct options_line line;
     struct why why = {0};
-    if (options_load(OPTIONS_SERVE, n_words, words, environ, NULL, 0, &parts.service.options, &line, &why) != OK)
-        return command_complain(&why);
+    enum status loaded =
+        options_load(OPTIONS_SERVE, n_words, words, environ, NULL, 0, &parts.service.options, &line, &why);
+    if (loaded != OK)
+        return command_failed(loaded, &why);
     if (line.is_help)
         return command_print_help("serve", NULL, 0, OPTIONS_SERVE);
     bool has_model = parts.service.options.release_state[0] != '\0' ||

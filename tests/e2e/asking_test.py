@@ -143,7 +143,7 @@ class Asking(unittest.TestCase):
         self.refused("the model file /nowhere.gguf cannot be found: No such file", "publish", "/nowhere.gguf")
         self.refused("--eval /nowhere.jsonl cannot be found", "publish", self.file, "--eval", "/nowhere.jsonl")
         self.refused("usage", "publish", code=2)
-        self.refused("--epoch", "publish", self.file, "--epoch", "x")
+        self.refused("--epoch", "publish", self.file, "--epoch", "x", code=2)
 
     def test_3_a_broken_connection_is_asked_once_more_with_the_same_key(self):
         self.server.answers[("POST", "/admin/v1/generations")] = (200, {})
@@ -159,16 +159,16 @@ class Asking(unittest.TestCase):
         self.assertIn(len(keys), (2, 3))  # a connection that was used before may be tried anew by itself
 
     def test_4_places_and_keys(self):
-        self.refused("which daemon?", "generations", place=False)
-        self.refused("give unix:PATH", "generations", "--admin", "ftp://x")
-        self.refused("107", "generations", "--admin", "unix:/" + "x" * 200)
+        self.refused("which daemon?", "generations", place=False, code=2)
+        self.refused("give unix:PATH", "generations", "--admin", "ftp://x", code=2)
+        self.refused("107", "generations", "--admin", "unix:/" + "x" * 200, code=2)
         self.refused("No such file", "generations", "--admin", f"unix:{self.state}/none.sock", place=False)
         key = os.path.join(self.state, "key")
         self.refused("cannot be read", "generations", "--admin-key-file", key)
         for bad in ("", "\n", "a b\n", "x" * 2000):
             with open(key, "w") as f:
                 f.write(bad)
-            self.refused("first line must be the key", "generations", "--admin-key-file", key)
+            self.refused("first line must be the key", "generations", "--admin-key-file", key, code=2)
         with open(key, "w") as f:
             f.write("secret\nmore\n")
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as tcp:

@@ -72,7 +72,7 @@ class Audit(unittest.TestCase):
         self.refused(2, "--state DIR is needed", "verify")
         self.refused(2, "list or verify", "--state", self.state)
         self.refused(1, "cannot be read", "list", "--state", os.path.join(self.folder.name, "none"))
-        self.refused(1, "limit", "list", "--state", self.state, "--limit", "0")
+        self.refused(2, "limit", "list", "--state", self.state, "--limit", "0")
         self.assertIn("--state", audit("--help").stdout)
 
 

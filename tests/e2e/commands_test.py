@@ -100,7 +100,7 @@ class Commands(unittest.TestCase):
                 json.dump({"steps": [{"weight_bp": 9999, "min_requests": 1000, "max_seconds": 60}]}, f)
             self.refused(1, "rollout", "plan", "--plan", path, names=["steps[0].weight_bp", "9999", "9500"])
         self.refused(1, "rollout", "plan", "--plan", "/nowhere/plan.json", names=["/nowhere/plan.json"])
-        self.refused(1, "rollout", "plan", "--error-ppm", "2000000", names=["error-ppm", "2000000"])
+        self.refused(2, "rollout", "plan", "--error-ppm", "2000000", names=["error-ppm", "2000000"])
         self.refused(2, "rollout")
         self.refused(2, "rollout", "dance")
 
@@ -113,9 +113,9 @@ class Commands(unittest.TestCase):
     def test_4_a_command_takes_its_own_options_alone(self):
         for arguments in (("inspect", model(), "--listen", "127.0.0.1:0"), ("kernels", "--cache-type", "f16"),
                           ("bench", "gemv", "--cache-type", "f16"), ("evidence", "--threads", "1")):
-            self.refused(1, *arguments, names=[arguments[-2], "another command's option"])
-        self.refused(1, "bench", "attention", "--type", "Q4_0", names=["--type"])
-        self.refused(1, "evidence", "--config", "x", names=["--config"])
+            self.refused(2, *arguments, names=[arguments[-2], "another command's option"])
+        self.refused(2, "bench", "attention", "--type", "Q4_0", names=["--type"])
+        self.refused(2, "evidence", "--config", "x", names=["--config"])
         for command, has, lacks in (("inspect", "--cache-type", "--listen"), ("kernels", "--isa", "--cache-type"),
                                     ("serve", "--listen", "--json")):
             text = foldkv("help", command).stdout
@@ -123,14 +123,14 @@ class Commands(unittest.TestCase):
             self.assertNotIn(lacks, text)
 
     def test_4_a_mistake_is_told_with_what_is_right(self):
-        self.refused(1, "bench", "gemv", "--bytes", "1", names=["--bytes", "'1'", "1048576"])
-        self.refused(1, "bench", "attention", "--group", "0", names=["--group", "1 to 16"])
-        self.refused(1, "bench", "gemm", "--type", "Q9", names=["Q9", "Q4_1", "BF16"])
+        self.refused(2, "bench", "gemv", "--bytes", "1", names=["--bytes", "'1'", "1048576"])
+        self.refused(2, "bench", "attention", "--group", "0", names=["--group", "1 to 16"])
+        self.refused(2, "bench", "gemm", "--type", "Q9", names=["Q9", "Q4_1", "BF16"])
         self.refused(2, "bench", "foo", names=["foo", "attention|gemv|gemm|serve"])
         self.refused(2, "help", "nope", names=["nope", "options", "gates"])
         self.refused(2, "rollout", names=["plan|start"])
         self.refused(2, "--version", "extra", names=["extra"])
-        self.refused(1, "serve", model(), "--threads", names=["--threads", "0..256 threads"])
+        self.refused(2, "serve", model(), "--threads", names=["--threads", "0..256 threads"])
         self.assertRegex(foldkv("bench", "gemv", "--help").stdout, r"Rows of the matrix: 1 to 1048576; 4096 if not given")
 
     def test_4_bench_serve(self):
@@ -138,7 +138,7 @@ class Commands(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertIn("--model NAME", run.stdout)
         for url, name in (("https://127.0.0.1:1", "TLS"), ("elsewhere:80", "elsewhere"), ("http://127.0.0.1:80/v1", "path")):
-            self.refused(1, "bench", "serve", "--url", url, names=[name])
+            self.refused(2, "bench", "serve", "--url", url, names=[name])
         self.refused(1, "bench", "serve", "--url", "http://127.0.0.1:1", names=["http://127.0.0.1:1: "])
         with Daemon("--threads", "1", "--model-name", "mine") as daemon:
             ask = ("bench", "serve", "--url", daemon.url, "--streams", "1", "--prompt-tokens", "4", "--max-tokens", "2", "--json")
@@ -147,11 +147,11 @@ class Commands(unittest.TestCase):
             self.refused(1, *ask, "--model", "yours", names=["404", "yours"])
 
     def test_5_options_unknown_or_out_of_range(self):
-        self.refused(1, "serve", model(), "--no-such-flag", names=["--no-such-flag"])
-        self.refused(1, "serve", model(), "--threads", "100000", names=["threads", "100000"])
-        self.refused(1, "serve", model(), "--cache-type", "f8", names=["f8"])
+        self.refused(2, "serve", model(), "--no-such-flag", names=["--no-such-flag"])
+        self.refused(2, "serve", model(), "--threads", "100000", names=["threads", "100000"])
+        self.refused(2, "serve", model(), "--cache-type", "f8", names=["f8"])
         self.refused(1, "serve", model(), "--isa", "mmx", names=["mmx"])
-        self.refused(1, "serve", model(), FOLDKV_ENGINE_RUNNING_MAX="x", names=["x"])
+        self.refused(2, "serve", model(), FOLDKV_ENGINE_RUNNING_MAX="x", names=["x"])
 
     def test_6_files_that_are_no_model(self):
         self.refused(1, "serve", "/nonexistent.gguf", names=["/nonexistent.gguf"])
