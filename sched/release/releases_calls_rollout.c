@@ -63,7 +63,8 @@ static enum status read_plan(const struct admin_call *call, struct rollout_plan 
 }
 
 /* A rollout without a loaded candidate would judge nothing. */
-static enum status check_loaded(struct releases *r, const char *id, struct why *ret_why)
+static enum status check_loaded(struct releases *r, const char *id, enum generation_state state,
+                                struct why *ret_why)
 {
     struct release_lane entry;
     if (release_lanes_keep_id(&r->lanes, id, &entry)) {
@@ -72,6 +73,9 @@ static enum status check_loaded(struct releases *r, const char *id, struct why *
         if (entry.is_open)
             return s;
     }
+    if (state < GENERATION_CANARY && !atomic_load(&r->is_brought_back))
+        return why_set(ret_why, STATUS_UNAVAILABLE, "candidate",
+                       "generation %.16s is loaded again after the start: ask again", id);
     return why_set(ret_why, STATUS_ILLEGAL_MOVE, "candidate",
                    "generation %.16s is not loaded: publish it again", id);
 }
@@ -91,8 +95,9 @@ static enum status start_rollout(struct releases *r, struct registry *registry,
                        "candidate: the id or name of a generation is right");
     TRY(read_plan(call, plan, why));
     TRY(releases_find_generation(registry, candidate, id, &row, why));
+    enum generation_state state = generation_state_find(record_text(&row, "state"));
     record_release(&row);
-    TRY(check_loaded(r, id, why));
+    TRY(check_loaded(r, id, state, why));
     TRY(rollout_driver_start(r->driver, registry, &work->terms, id, plan, key, why));
     call->result = ADMIN_RESULT_CREATED;
     return call->is_dry_run ? OK : tell_rollout(r, registry, call, key);

@@ -223,17 +223,9 @@ static void bring_back_previous(struct releases *r)
 }
 
 /* What was loaded before the daemon ended is loaded again, without hurry: candidates, and the weights of the previous one. */
-static void bring_back(struct releases *r)
+static void load_again(struct releases *r)
 {
-    struct projection p;
     struct why why = {0};
-    releases_copy_route(r, &p);
-    if (r->has_brought_back || !p.is_writable)
-        return; /* what is loaded for judging waits for a registry that can keep the judgement */
-    r->has_brought_back = true;
-    atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
-    if (r->dir[0] == '\0')
-        return;
     struct views *views = mem_zalloc(1, sizeof *views);
     if (views == NULL || releases_do(r, find_views, views, &why) != OK) {
         mem_free(views);
@@ -246,6 +238,19 @@ static void bring_back(struct releases *r)
     }
     mem_free(views);
     bring_back_previous(r);
+}
+
+static void bring_back(struct releases *r)
+{
+    struct projection p;
+    releases_copy_route(r, &p);
+    if (r->has_brought_back || !p.is_writable)
+        return; /* what is loaded for judging waits for a registry that can keep the judgement */
+    r->has_brought_back = true;
+    atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
+    if (r->dir[0] != '\0')
+        load_again(r);
+    atomic_store(&r->is_brought_back, true);
 }
 
 static struct release_work *next_asked(struct releases *r)

@@ -86,6 +86,7 @@ struct releases {
     bool has_rescue_bell, has_rescue; /* the loop's */
     atomic_bool is_rescue_busy;
     atomic_bool has_loader;
+    atomic_bool is_brought_back; /* all that was loaded before the daemon ended, as far as it can be */
     atomic_bool is_stopping;
     atomic_bool is_due; /* the loader has something to look at */
     /* Candidates are not admitted: a rollback is decided and not durable yet. */
@@ -126,7 +127,7 @@ struct releases {
 
     /* Loader thread. */
     int64_t reconciled_epoch;
-    bool has_brought_back; /* what was loaded before the daemon ended */
+    bool has_brought_back; /* what was loaded before the daemon ended; set as that begins */
     bool is_waiting; /* for a lane to become free */
     char failed_space[SHA256_HEX]; /* of a load that failed under this epoch; "" */
     char evaluation_space[SHA256_HEX]; /* of the baseline's lane of the evaluation; "" */

@@ -178,6 +178,21 @@ class Release(unittest.TestCase):
             self.assertIn("awaiting_approval", d.start("other", 3000))
         self.verify()
 
+    def test_2d_a_rollout_right_after_a_restart(self):
+        """What is still being loaded again is not taken for gone."""
+        with self.daemon("--threads", "1") as d:
+            d.foldkv("publish", self.two, "--name", "two")
+            d.evaluate("two")
+        for _ in range(3):
+            with self.daemon("--threads", "1") as d:
+                def starts():
+                    status, body, _ = d.ask("POST", "/admin/v1/rollouts?dry_run=all", {"candidate": "two", "plan": plan(3000)})
+                    if status >= 300:
+                        self.assertEqual((status, body["error"]["code"]), (503, "unavailable"), body)
+                        self.assertIn("is loaded again after the start: ask again", body["error"]["message"])
+                    return status < 300
+                self.assertTrue(wait_until(starts))
+
     def test_3_what_is_refused(self):
         with self.daemon() as d:
             self.assertIn("tokenizer", d.foldkv("publish", self.vocabulary, code=1))
