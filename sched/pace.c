@@ -19,11 +19,9 @@
 
 #include <math.h>
 
-/* Longest step while others decode, as a multiple of a step without prompt rows: for one prompt, and
- * the most that prompts in the queue behind it add. A prompt takes STRETCH / (STRETCH - 1) times as
- * long as alone. */
-#define PACE_STRETCH 3.0
-#define PACE_STRETCH_QUEUE 0.5
+/* Longest step while others decode, as a multiple of a step without prompt rows. A prompt then
+ * takes STRETCH / (STRETCH - 1) times as long as alone. */
+#define PACE_STRETCH 2.9
 #define PACE_WEIGHT 0.125
 #define PACE_LEAP 1.5 /* a step so many times the greatest before knows better than they did */
 enum {
@@ -77,17 +75,9 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
         follow(&pace->unit_ns, ns / step.prefill_units, PACE_WEIGHT);
 }
 
-/* Few streams are held up for a queue of prompts rather than many prompts for few streams. */
-static double stretch(struct pace_load load)
-{
-    double queued = load.n_prompting > 1 ? load.n_prompting - 1.0 : 0.0;
-    return PACE_STRETCH + PACE_STRETCH_QUEUE * fmin(queued / fmax(load.n_decoding, 1.0), 1.0);
-}
-
-double pace_budget_units(const struct pace *pace, struct pace_load load,
+double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
                          const struct pace_company *company)
 {
-    const uint32_t decode_rows = load.n_decoding;
     if (decode_rows == 0 && company->decode_ns == 0.0 && !company->is_unknown)
         return INFINITY;
     if (company->is_unknown)
@@ -98,7 +88,7 @@ double pace_budget_units(const struct pace *pace, struct pace_load load,
         return PACE_ROWS_LEARN;
     double decode_ns = (decode_rows > 0 ? pace->decode_ns : 0.0) + company->decode_ns;
     double units =
-        (stretch(load) - 1.0) * decode_ns / (1 + company->n_prompting) / pace->unit_ns;
+        (PACE_STRETCH - 1.0) * decode_ns / (1 + company->n_prompting) / pace->unit_ns;
     return fmin(units, fmax(2.0 * pace->units_most, PACE_ROWS_LEARN));
 }
 

@@ -33,22 +33,16 @@ struct pace_company {
     uint32_t n_prompting; /* that have prompt rows to compute */
 };
 
-/* Requests that the next step could take rows of. */
-struct pace_load {
-    uint32_t n_decoding;  /* a row each */
-    uint32_t n_prompting; /* prompts, begun or not */
-};
-
 void pace_init(struct pace *pace, double doubling_tokens);
 /* Units of the row at a position. */
 double pace_row_units(const struct pace *pace, uint32_t position);
 /* Learns from a finished step. */
 void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns);
 /* Units of prompt rows for the next step: as many as keep it, with the steps of the company, under
- * PACE_STRETCH (more where prompts queue) times what their decode rows alone would take, and no more
- * than twice what was ever tried. 0: leave prompts out of this one, to see what such a step takes.
- * INFINITY if nothing decodes. */
-double pace_budget_units(const struct pace *pace, struct pace_load load,
+ * PACE_STRETCH times what their decode rows alone would take, and no more than twice what was ever
+ * tried. 0: leave prompts out of this one, to see what such a step takes. INFINITY if nothing
+ * decodes. */
+double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
                          const struct pace_company *company);
 /* Rows from position on, 1..rows_max, that fit into units (one always does). */
 uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max);

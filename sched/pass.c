@@ -207,22 +207,21 @@ static void order_by_age(struct pass *p)
     }
 }
 
-static struct pace_load load_of(const struct pass *p)
+static uint32_t decoding(const struct pass *p)
 {
-    struct pace_load all = {0};
-    for (uint32_t i = 0; i < p->n_schedulers; i++) {
-        struct pace_load load = scheduler_load(p->schedulers[i]);
-        all.n_decoding += load.n_decoding;
-        all.n_prompting += load.n_prompting;
-    }
-    return all;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_schedulers; i++)
+        n += scheduler_decoding(p->schedulers[i]);
+    return n;
 }
 
 void pass_add_company(const struct pass *p, struct pace_company *company)
 {
-    struct pace_load load = load_of(p);
-    company->n_prompting += load.n_prompting > 0;
-    if (load.n_decoding == 0)
+    bool has_prompts = false;
+    for (uint32_t i = 0; i < p->n_schedulers; i++)
+        has_prompts |= scheduler_oldest_prompt_ns(p->schedulers[i]) != UINT64_MAX;
+    company->n_prompting += has_prompts;
+    if (decoding(p) == 0)
         return;
     company->is_unknown |= p->pace.decode_ns == 0.0;
     company->decode_ns += p->pace.decode_ns;
@@ -235,7 +234,7 @@ void pass_set_company(struct pass *p, const struct pace_company *company)
 
 static struct prompt_room prompt_room(const struct pass *p)
 {
-    double units = p->limits.is_paced ? pace_budget_units(&p->pace, load_of(p), &p->company)
+    double units = p->limits.is_paced ? pace_budget_units(&p->pace, decoding(p), &p->company)
                                       : (double)INFINITY;
     return (struct prompt_room){units > 0.0 ? p->limits.prefill_chunk : 0, units};
 }

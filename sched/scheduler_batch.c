@@ -189,15 +189,12 @@ struct attention_sequence *scheduler_sequences(const struct scheduler *s, uint32
     return at;
 }
 
-struct pace_load scheduler_load(const struct scheduler *s)
+uint32_t scheduler_decoding(const struct scheduler *s)
 {
-    struct pace_load load = {0};
-    for (uint32_t i = 0; i < s->n_running; i++) {
-        uint32_t pending = pending_rows(s->running[i].request);
-        load.n_decoding += pending == 1;
-        load.n_prompting += pending > 1;
-    }
-    return load;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_running; i++)
+        n += pending_rows(s->running[i].request) == 1;
+    return n;
 }
 
 uint64_t scheduler_oldest_prompt_ns(const struct scheduler *s)

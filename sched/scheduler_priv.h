@@ -79,8 +79,8 @@ void scheduler_enter(struct scheduler *s, struct decoder *decoder, uint32_t pool
 void scheduler_leave(struct scheduler *s);
 /* Ends what was cancelled and admits. */
 void scheduler_begin(struct scheduler *s, uint64_t now_ns);
-/* Running requests that need one row, and that need more. */
-struct pace_load scheduler_load(const struct scheduler *s);
+/* Running requests that need one row. */
+uint32_t scheduler_decoding(const struct scheduler *s);
 /* When the oldest running request that needs more was submitted; UINT64_MAX: there is none. */
 uint64_t scheduler_oldest_prompt_ns(const struct scheduler *s);
 /* Puts its rows behind those there. */

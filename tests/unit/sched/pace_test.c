@@ -19,7 +19,7 @@ static struct pace fresh(void)
 static double budget(const struct pace *pace, uint32_t decode_rows)
 {
     static const struct pace_company none;
-    return pace_budget_units(pace, (struct pace_load){decode_rows, 1}, &none);
+    return pace_budget_units(pace, decode_rows, &none);
 }
 
 START_TEST(no_bound_when_nothing_decodes)
@@ -39,7 +39,7 @@ START_TEST(the_first_step_beside_decoders_is_theirs)
 }
 END_TEST
 
-/* 5 ms a decode step and 0.5 ms a unit: 2 decode steps' worth of units may be added, and up to 2.5 if prompts queue. */
+/* 5 ms a decode step and 0.5 ms a unit: 1.9 decode steps' worth of units may be added. */
 START_TEST(the_budget_stretches_a_step)
 {
     struct pace pace = fresh();
@@ -49,16 +49,7 @@ START_TEST(the_budget_stretches_a_step)
                      (struct pace_step){.decode_rows = 3, .prefill_rows = 20, .prefill_units = 40},
                      25000000);
     }
-    ck_assert_double_eq_tol(budget(&pace, 3), 20.0, 0.01);
-    const struct pace_company none = {0};
-    const struct {
-        uint32_t n_prompting;
-        double units;
-    } queues[] = {{0, 20.0}, {1, 20.0}, {2, 20.0 + 5.0 / 3}, {4, 25.0}, {400, 25.0}};
-    for (size_t i = 0; i < ARRAY_LEN(queues); i++)
-        ck_assert_double_eq_tol(
-            pace_budget_units(&pace, (struct pace_load){3, queues[i].n_prompting}, &none),
-            queues[i].units, 0.01);
+    ck_assert_double_eq_tol(budget(&pace, 3), 19.0, 0.01);
 }
 END_TEST
 
@@ -143,7 +134,7 @@ START_TEST(the_budget_doubles_at_most_until_it_is_found)
             before = fmax(before, units);
         }
         pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
-        ck_assert_double_eq_tol(budget(&pace, 3), 20.0, 0.5);
+        ck_assert_double_eq_tol(budget(&pace, 3), 19.0, 0.5);
     }
 }
 END_TEST
@@ -161,7 +152,7 @@ START_TEST(one_step_held_up_or_hurried_changes_little)
         }
         pace_observe(&pace, i < 2 ? decode : mixed, i % 2 == 0 ? 1000 : 900000000);
         pace_observe(&pace, decode, 5000000);
-        ck_assert_double_eq_tol(budget(&pace, 3), 20.0, 3.0);
+        ck_assert_double_eq_tol(budget(&pace, 3), 19.0, 3.0);
     }
 }
 END_TEST
@@ -171,16 +162,16 @@ START_TEST(the_streams_of_others_bound_a_prompt)
 {
     struct pace pace = fresh();
     struct pace_company company = {.is_unknown = true};
-    ck_assert_double_eq(pace_budget_units(&pace, (struct pace_load){0, 1}, &company), 0.0);
+    ck_assert_double_eq(pace_budget_units(&pace, 0, &company), 0.0);
     company = (struct pace_company){.decode_ns = 10e6};
-    ck_assert_double_eq_tol(pace_budget_units(&pace, (struct pace_load){0, 1}, &company), 4.0, 0.01);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 0, &company), 4.0, 0.01);
     struct pace_step step = {.prefill_rows = 20, .prefill_units = 20, .is_in_company = true};
     pace_observe(&pace, step, 20000000);
-    ck_assert_double_eq_tol(pace_budget_units(&pace, (struct pace_load){0, 1}, &company), 20.0, 0.01);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 0, &company), 19.0, 0.01);
     company.n_prompting = 1;
-    ck_assert_double_eq_tol(pace_budget_units(&pace, (struct pace_load){0, 1}, &company), 10.0, 0.01);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 0, &company), 9.5, 0.01);
     pace_observe(&pace, (struct pace_step){.decode_rows = 1}, 5000000);
-    ck_assert_double_eq_tol(pace_budget_units(&pace, (struct pace_load){1, 1}, &company), 15.0, 0.01);
+    ck_assert_double_eq_tol(pace_budget_units(&pace, 1, &company), 14.25, 0.01);
 }
 END_TEST
 
@@ -191,13 +182,13 @@ START_TEST(a_prompt_beside_others_finds_its_measure)
     struct pace_company company = {.decode_ns = 10e6};
     double units = 0.0;
     for (int i = 0; i < 200; i++) {
-        units = pace_budget_units(&pace, (struct pace_load){0, 1}, &company);
+        units = pace_budget_units(&pace, 0, &company);
         uint32_t rows = pace_rows(&pace, units, 0, 512);
         struct pace_step step = {.prefill_rows = rows, .prefill_units = rows, .is_in_company = true};
         pace_observe(&pace, step, 8000000 + 500000 * (uint64_t)rows);
     }
-    ck_assert_double_gt(units, 21.0); /* 8 ms + 24 * 0.5 ms = 20 ms */
-    ck_assert_double_lt(units, 25.0);
+    ck_assert_double_gt(units, 19.0); /* 8 ms + 22 * 0.5 ms = 19 ms */
+    ck_assert_double_lt(units, 23.0);
 }
 END_TEST
 
