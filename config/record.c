@@ -257,6 +257,12 @@ const char *record_text(const struct record *r, const char *key)
     return json_string_value(json_object_get(r->json, key));
 }
 
+const char *record_text_or_empty(const struct record *r, const char *key)
+{
+    const char *text = record_text(r, key);
+    return text != NULL ? text : "";
+}
+
 bool record_number(const struct record *r, const char *key, int64_t *ret_number)
 {
     const json_t *value = json_object_get(r->json, key);

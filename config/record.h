@@ -49,6 +49,8 @@ enum status record_read_loose(const char *text, size_t len, struct record *ret_r
 
 /* NULL, false or a record without json where there is no such member of that type. */
 const char *record_text(const struct record *r, const char *key);
+/* The same; "" where record_text has NULL. */
+const char *record_text_or_empty(const struct record *r, const char *key);
 bool record_number(const struct record *r, const char *key, int64_t *ret_number);
 bool record_flag(const struct record *r, const char *key);
 struct record record_child(const struct record *r, const char *key);

@@ -40,9 +40,9 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
     for (; q != q_end; q += 2, at += 2 * ATTEND_UNIT) {
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
-            prefetch_step(rows, ahead[u], far[u], at * bytes);
+            prefetch_for(rows, ahead[u], far[u], at * bytes);
             if (type == KV_F32)
-                prefetch_step(rows, ahead[u], far[u], at * bytes + 64);
+                prefetch_for(rows, ahead[u], far[u], at * bytes + 64);
         }
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
@@ -96,7 +96,7 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
             for (int j = 0; j < columns; j++) {
                 x[j] = kv_load(type, v, at + 16 * (size_t)j);
                 if (begins_line && (type == KV_F32 || j % 2 == 0))
-                    prefetch_step(rows, ahead, far, (at + 16 * (size_t)j) * bytes);
+                    prefetch_for(rows, ahead, far, (at + 16 * (size_t)j) * bytes);
             }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
             for (int r = 0; r < rows; r++)

@@ -101,7 +101,7 @@ LANES_INLINE void attend_qk_i8(const int n_rows, const int units, const struct s
         i8_quads quads[STEP_UNITS];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
-            prefetch_step(1, ahead[u], far[u], at);
+            prefetch_twice(ahead[u], far[u], at);
             quads[u] = i8_load_k(k[u] + at);
         }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
@@ -113,7 +113,7 @@ LANES_INLINE void attend_qk_i8(const int n_rows, const int units, const struct s
 #pragma GCC unroll ATTEND_UNROLL_WIDE
     for (int u = 0; u < units; u++) {
         v16 k_scale = v16_load((const float *)(const void *)(k[u] + at));
-        prefetch_step(1, ahead[u], far[u], at);
+        prefetch_twice(ahead[u], far[u], at);
 #pragma GCC unroll ATTEND_UNROLL_ROWS
         for (int r = 0; r < n_rows; r++) {
             v16 dot = i8_total_k(s[r][u], rows->q_total[row + (uint32_t)r]);
@@ -225,14 +225,14 @@ LANES_INLINE void attend_pv_i8(const int n_rows, const int columns, const struct
         const int8_t *p = rows->p[row] + 2 * ATTEND_UNIT * unit;
         size_t at = (size_t)4 * column;
         if (column == 0)
-            prefetch_step(1, ahead, far, I8_UNIT_QUADS * stride); /* the scales */
+            prefetch_twice(ahead, far, I8_UNIT_QUADS * stride); /* the scales */
 #pragma GCC unroll 1
         for (int quad = 0; quad < I8_UNIT_QUADS; quad++, at += stride, p += 8) {
             i8_quads quads[COLUMNS_MAX];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
             for (int j = 0; j < columns; j++) {
                 quads[j] = i8_load_v(v + at + I8_QUAD_BYTES * j);
-                prefetch_step(1, ahead, far, at + (size_t)I8_QUAD_BYTES * (size_t)j);
+                prefetch_twice(ahead, far, at + (size_t)I8_QUAD_BYTES * (size_t)j);
                 bias[j] = i8_bias_add(bias[j], quads[j]);
             }
 #pragma GCC unroll ATTEND_UNROLL_ROWS

@@ -56,13 +56,21 @@ struct step {
 };
 
 /* What comes in one step, and what comes in two: a processor may drop a request when its queue is
- * full, and then the second one finds the line missing. Many rows compute for longer than a line takes to come, and each of
- * their products loads its factor: there the second request would cost more than it saves. */
-LANES_INLINE void prefetch_step(const int rows, const void *ahead, const void *far, size_t offset)
+ * full, and then the second one finds the line missing. */
+LANES_INLINE void prefetch_twice(const void *ahead, const void *far, size_t offset)
 {
     prefetch_line_far(ahead, offset);
+    prefetch_line_far(far, offset);
+}
+
+/* Many rows compute for longer than a line takes to come, and each of their products loads its factor: the second request
+ * would cost more than it saves. */
+LANES_INLINE void prefetch_for(const int rows, const void *ahead, const void *far, size_t offset)
+{
     if (rows <= PREFETCH_TWICE_ROWS)
-        prefetch_line_far(far, offset);
+        prefetch_twice(ahead, far, offset);
+    else
+        prefetch_line_far(ahead, offset);
 }
 
 /* The tokens first..end-1. */

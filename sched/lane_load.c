@@ -226,14 +226,15 @@ enum status lane_load(const struct gguf *gguf, const struct lane_terms *terms,
     struct loading l = {
         .engine = engine, .gguf = gguf, .terms = terms, .lane = lane, .ret_why = ret_why};
     pthread_t loader;
-    if (is_urgent(&l))
+    if (is_urgent(&l)) {
         (void)load(&l);
-    else if (pthread_create(&loader, NULL, load, &l) == 0) {
+    } else if (pthread_create(&loader, NULL, load, &l) == 0) {
         (void)pthread_setname_np(loader, "lane loader");
         pthread_join(loader, NULL);
-    } else
+    } else {
         l.status =
             why_set(ret_why, STATUS_UNAVAILABLE, "", "the thread that loads could not be made");
+    }
     if (l.status != OK)
         lane_free(&lane);
     *ret_lane = lane;

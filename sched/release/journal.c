@@ -15,12 +15,6 @@
 #include "sched/release/journal_priv.h"
 #include "sched/release/release.h"
 
-static const char *text_or_empty(const struct record *row, const char *key)
-{
-    const char *text = record_text(row, key);
-    return text != NULL ? text : "";
-}
-
 static const char *or_null(const char *text)
 {
     return text[0] != '\0' ? text : NULL;
@@ -33,24 +27,24 @@ static void read_case(const char *key, const struct record *body, struct journal
     int64_t step = 0;
     *c = (struct journal_case){0};
     snprintf(c->journal, sizeof c->journal, "%s", key);
-    snprintf(c->rollout, sizeof c->rollout, "%s", text_or_empty(body, "rollout"));
-    snprintf(c->candidate, sizeof c->candidate, "%s", text_or_empty(body, "candidate"));
-    snprintf(c->pinned, sizeof c->pinned, "%s", text_or_empty(body, "pinned"));
-    snprintf(c->older, sizeof c->older, "%s", text_or_empty(body, "older"));
-    snprintf(c->candidate_namespace, SHA256_HEX, "%s", text_or_empty(body, "candidate_namespace"));
-    snprintf(c->control_namespace, SHA256_HEX, "%s", text_or_empty(body, "control_namespace"));
-    snprintf(c->older_namespace, SHA256_HEX, "%s", text_or_empty(body, "older_namespace"));
-    snprintf(c->reason, sizeof c->reason, "%s", text_or_empty(body, "reason"));
+    snprintf(c->rollout, sizeof c->rollout, "%s", record_text_or_empty(body, "rollout"));
+    snprintf(c->candidate, sizeof c->candidate, "%s", record_text_or_empty(body, "candidate"));
+    snprintf(c->pinned, sizeof c->pinned, "%s", record_text_or_empty(body, "pinned"));
+    snprintf(c->older, sizeof c->older, "%s", record_text_or_empty(body, "older"));
+    snprintf(c->candidate_namespace, SHA256_HEX, "%s", record_text_or_empty(body, "candidate_namespace"));
+    snprintf(c->control_namespace, SHA256_HEX, "%s", record_text_or_empty(body, "control_namespace"));
+    snprintf(c->older_namespace, SHA256_HEX, "%s", record_text_or_empty(body, "older_namespace"));
+    snprintf(c->reason, sizeof c->reason, "%s", record_text_or_empty(body, "reason"));
     (void)journal_kind_find(record_text(body, "kind"), &c->kind);
     (void)record_number(body, "step", &step);
     (void)record_number(body, "started_us", &c->started_us);
     c->step = (int)step;
-    c->is_blocked = strcmp(text_or_empty(body, "state"), "blocked") == 0;
+    c->is_blocked = strcmp(record_text_or_empty(body, "state"), "blocked") == 0;
 }
 
 static enum status see(void *user, const char *key, const struct record *body, struct why *ret_why)
 {
-    const char *state = text_or_empty(body, "state");
+    const char *state = record_text_or_empty(body, "state");
     (void)ret_why;
     if (strcmp(state, "open") == 0 || strcmp(state, "blocked") == 0)
         read_case(key, body, user);
@@ -109,7 +103,7 @@ static enum status namespace_of(struct registry *r, const char *id, char ret_nam
     if (id[0] == '\0')
         return OK;
     TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    snprintf(ret_namespace, SHA256_HEX, "%s", text_or_empty(&row, "namespace"));
+    snprintf(ret_namespace, SHA256_HEX, "%s", record_text_or_empty(&row, "namespace"));
     record_release(&row);
     return OK;
 }
@@ -157,8 +151,8 @@ enum status journal_put_promotion(struct registry *registry, struct change *chan
     struct journal_case c = {.kind = JOURNAL_PROMOTION, .started_us = change_at_us(change)};
     TRY(release_route(registry, &route, ret_why));
     take_rollout(rollout, &c);
-    snprintf(c.older, sizeof c.older, "%s", text_or_empty(&route, "previous"));
-    snprintf(c.control_namespace, SHA256_HEX, "%s", text_or_empty(&route, "control_namespace"));
+    snprintf(c.older, sizeof c.older, "%s", record_text_or_empty(&route, "previous"));
+    snprintf(c.control_namespace, SHA256_HEX, "%s", record_text_or_empty(&route, "control_namespace"));
     record_release(&route);
     return put_journal(registry, change, &c, rollout->decision, ret_why);
 }
@@ -167,9 +161,9 @@ enum status journal_put_promotion(struct registry *registry, struct change *chan
 static enum status check_way(const struct record *route, const struct journal_case *c,
                              struct why *ret_why)
 {
-    if (strcmp(text_or_empty(route, "rollout"), c->rollout) == 0 ||
-        (strcmp(text_or_empty(route, "stable"), c->candidate) == 0 &&
-         strcmp(text_or_empty(route, "previous"), c->pinned) == 0))
+    if (strcmp(record_text_or_empty(route, "rollout"), c->rollout) == 0 ||
+        (strcmp(record_text_or_empty(route, "stable"), c->candidate) == 0 &&
+         strcmp(record_text_or_empty(route, "previous"), c->pinned) == 0))
         return OK;
     return why_set(ret_why, STATUS_ILLEGAL_MOVE, "route",
                    "there is no previous generation to go back to: a promotion leaves one, until it is rolled back");
@@ -219,7 +213,7 @@ static enum status put_intent(struct registry *r, struct change *change,
     snprintf(c.reason, sizeof c.reason, "%s", reason);
     take_rollout(rollout, &c);
     TRY(release_route(r, &route, ret_why));
-    snprintf(c.control_namespace, SHA256_HEX, "%s", text_or_empty(&route, "control_namespace"));
+    snprintf(c.control_namespace, SHA256_HEX, "%s", record_text_or_empty(&route, "control_namespace"));
     enum status s = check_way(&route, &c, ret_why);
     if (s == OK && open->journal[0] != '\0')
         s = preempt(r, change, open, &c, ret_why);

@@ -11,8 +11,7 @@
 
 static void take_text(const struct record *row, const char *key, char *ret_text, size_t room)
 {
-    const char *text = record_text(row, key);
-    snprintf(ret_text, room, "%s", text != NULL ? text : "");
+    snprintf(ret_text, room, "%s", record_text_or_empty(row, key));
 }
 
 static enum status take_namespace(struct registry *r, const char *id,

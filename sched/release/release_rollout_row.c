@@ -16,8 +16,7 @@
 
 static void take(const struct record *row, const char *key, char *ret_text, size_t room)
 {
-    const char *text = record_text(row, key);
-    snprintf(ret_text, room, "%s", text != NULL ? text : "");
+    snprintf(ret_text, room, "%s", record_text_or_empty(row, key));
 }
 
 static bool take_u64(const struct record *now, const char *key, uint64_t *ret_number)

@@ -29,8 +29,7 @@ static enum status refuse(struct why *ret_why, const char *field, const char *te
 
 static const char *state_of(const struct record *row)
 {
-    const char *state = record_text(row, "state");
-    return state != NULL ? state : "";
+    return record_text_or_empty(row, "state");
 }
 
 /* A receipt that a row names under a key; without json if it names none. */

@@ -223,8 +223,7 @@ static enum status find_stable(struct releases *r, struct registry *registry, vo
     if (strcmp(p->barred, p->stable) == 0 && p->pinned[0] != '\0')
         id = p->pinned;
     TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
-    const char *hash = record_text(&row, "checkpoint");
-    enum status s = releases_find_file(r, hash != NULL ? hash : "", r->stable_file, ret_why);
+    enum status s = releases_find_file(r, record_text_or_empty(&row, "checkpoint"), r->stable_file, ret_why);
     record_release(&row);
     return s;
 }

@@ -10,22 +10,14 @@
 #include "sched/release/release_state.h"
 #include "sched/release/releases_priv.h"
 
-static const char *text_of(const struct record *row, const char *key)
-{
-    const char *text = record_text(row, key);
-    return text != NULL ? text : "";
-}
-
 static void describe_lane(struct releases *r, const char *id, const struct record *row)
 {
-    const char *state = text_of(row, "state");
-    bool is_over = strcmp(state, generation_state_text(GENERATION_REJECTED)) == 0 ||
-                   strcmp(state, generation_state_text(GENERATION_RETIRED)) == 0;
+    enum generation_state state = generation_state_find(record_text(row, "state"));
     const struct release_lane_row of = {.id = id,
-                                        .space = text_of(row, "namespace"),
-                                        .name = text_of(row, "name"),
-                                        .state = state,
-                                        .is_over = is_over};
+                                        .space = record_text_or_empty(row, "namespace"),
+                                        .name = record_text_or_empty(row, "name"),
+                                        .state = record_text_or_empty(row, "state"),
+                                        .is_over = state == GENERATION_REJECTED || state == GENERATION_RETIRED};
     release_lanes_describe(&r->lanes, &of);
 }
 

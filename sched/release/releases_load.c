@@ -141,10 +141,8 @@ void releases_read_view(const char *id, const struct record *row, struct release
                  {"evaluation_set", ret->evaluation_set},
                  {"plan", ret->plan}};
     snprintf(ret->id, sizeof ret->id, "%s", id);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        const char *text = record_text(row, texts[i].key);
-        snprintf(texts[i].to, SHA256_HEX, "%s", text != NULL ? text : "");
-    }
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        snprintf(texts[i].to, SHA256_HEX, "%s", record_text_or_empty(row, texts[i].key));
     ret->state = generation_state_find(record_text(row, "state"));
 }
 
