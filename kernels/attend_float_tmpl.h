@@ -21,8 +21,8 @@ LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
 LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int units,
                             const struct step *step, uint32_t unit, const float *q, float *scores)
 {
-    v16 s[ATTEND_BLOCK_ROWS][STEP_UNITS];
-    const void *k[STEP_UNITS], *ahead[STEP_UNITS], *far[STEP_UNITS];
+    v16 s[ATTEND_BLOCK_ROWS][ATTEND_STEP_UNITS];
+    const void *k[ATTEND_STEP_UNITS], *ahead[ATTEND_STEP_UNITS], *far[ATTEND_STEP_UNITS];
     const size_t bytes = type == KV_F16 ? 2 : 4;
     for (int u = 0; u < units; u++) {
         k[u] = step->k[unit + (uint32_t)u];
@@ -46,7 +46,7 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
         }
 #pragma GCC unroll 2
         for (int half = 0; half < 2; half++) {
-            v16 kv[STEP_UNITS];
+            v16 kv[ATTEND_STEP_UNITS];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
             for (int u = 0; u < units; u++)
                 kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);

@@ -23,7 +23,7 @@ enum {
     I8_UNIT_QUADS = ATTEND_UNIT / 4,
     /* Multipliers of a row, two bytes each; rows must not share the sets of the first cache. */
     I8_Q_BYTES = 2 * ATTEND_WIDTH_MAX + 64,
-    I8_P_BYTES = 2 * ATTEND_STEP_MAX + 64,
+    I8_P_BYTES = 2 * ATTEND_STEP + 64,
 };
 
 /* The 16-bit sides of a tile's rows. */
@@ -82,8 +82,8 @@ LANES_INLINE void attend_qk_i8(const int n_rows, const int units, const struct s
                                uint32_t unit, const struct i8_rows *rows, uint32_t row,
                                float *scores)
 {
-    i8_sums s[I8_BLOCK_ROWS][STEP_UNITS];
-    const char *k[STEP_UNITS], *ahead[STEP_UNITS], *far[STEP_UNITS];
+    i8_sums s[I8_BLOCK_ROWS][ATTEND_STEP_UNITS];
+    const char *k[ATTEND_STEP_UNITS], *ahead[ATTEND_STEP_UNITS], *far[ATTEND_STEP_UNITS];
     for (int u = 0; u < units; u++) {
         k[u] = step->k[unit + (uint32_t)u];
         ahead[u] = step->k_ahead[unit + (uint32_t)u];
@@ -98,7 +98,7 @@ LANES_INLINE void attend_qk_i8(const int n_rows, const int units, const struct s
     size_t at = 0;
 #pragma GCC unroll 1
     for (; q != q_end; q += 8, at += I8_QUAD_BYTES) {
-        i8_quads quads[STEP_UNITS];
+        i8_quads quads[ATTEND_STEP_UNITS];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
         for (int u = 0; u < units; u++) {
             prefetch_twice(ahead[u], far[u], at);
@@ -196,10 +196,8 @@ LANES_INLINE void attend_weigh(const uint32_t first, const uint32_t units,
 static void weigh_rows(const struct attend_tile *tile, const struct step *step, uint32_t t0,
                        float *weights, struct i8_rows *rows)
 {
-    if (step->first_unit == 0 && step->n_units == STEP_UNITS)
-        attend_weigh(0, STEP_UNITS, tile, step, t0, weights, rows);
-    else if (step->first_unit == 0 && step->n_units == STEP_UNITS / 2)
-        attend_weigh(0, STEP_UNITS / 2, tile, step, t0, weights, rows);
+    if (step->first_unit == 0 && step->n_units == ATTEND_STEP_UNITS)
+        attend_weigh(0, ATTEND_STEP_UNITS, tile, step, t0, weights, rows);
     else
         attend_weigh(step->first_unit, step->n_units, tile, step, t0, weights, rows);
 }

@@ -10,11 +10,10 @@
  *       position, and under a window W of those the last W.
  *
  * ORDER OF SUMS
- * Chunk = 256 tokens at absolute multiples of 256; step = min(64, 4096 / max(d_qk, d_v)) tokens,
- * of int8 min(64, 8192 / max(d_qk, d_v)), both rounded down to a multiple of 16, at absolute
- * multiples of the step. For one row and one chunk, starting from m = -inf, l[16] = 0, acc[d_v] =
- * 0, for each step that holds a visible token, with f..n-1 = the step's tokens that this row sees
- * (f > 0 only in the step that holds the beginning of its window):
+ * Chunk = 256 tokens at absolute multiples of 256; step = 64 tokens at absolute multiples of 64. For
+ * one row and one chunk, starting from m = -inf, l[16] = 0, acc[d_v] = 0, for each step that holds a
+ * visible token, with f..n-1 = the step's tokens that this row sees (f > 0 only in the step that
+ * holds the beginning of its window):
  *     s[t] = fma(q[0], k[0][t], 0), then fma(q[i], k[i][t], s[t]) for i = 1..d_qk-1
  *                                                                        (q is scaled already)
  *     M = max(m, s[f..n-1]);  if M > m: c = exp(m - M); l[.] *= c; acc[.] *= c; m = M
@@ -57,8 +56,8 @@ enum {
     ATTEND_CHUNK = 256, /* tokens */
     ATTEND_UNIT = 16,   /* tokens */
     ATTEND_CHUNK_UNITS = ATTEND_CHUNK / ATTEND_UNIT,
-    ATTEND_STEP_MAX = 64, /* tokens */
-    ATTEND_STEP_ELEMENTS = 4096, /* of K or V at most: a step stays in the first cache */
+    ATTEND_STEP = 64,   /* tokens */
+    ATTEND_STEP_UNITS = ATTEND_STEP / ATTEND_UNIT,
     ATTEND_ROWS_MAX = 24,   /* query rows in a tile */
     ATTEND_WIDTH_MAX = 256, /* d_qk and d_v */
     ATTEND_Q_LEVEL = 32512, /* 127 * 256: two planes of signed bytes */
@@ -71,19 +70,6 @@ enum {
 };
 
 enum kv_type { KV_F16, KV_F32, KV_I8, KV_TYPE_COUNT };
-
-/* Tokens a step, by the formula above. */
-static inline uint32_t kv_step_tokens(enum kv_type type, uint32_t d_qk, uint32_t d_v)
-{
-    uint32_t part = type == KV_I8 ? 2 : 1;
-    uint32_t tokens = ATTEND_STEP_ELEMENTS * part / (d_qk > d_v ? d_qk : d_v);
-    return tokens < ATTEND_STEP_MAX ? tokens / ATTEND_UNIT * ATTEND_UNIT : ATTEND_STEP_MAX;
-}
-
-static inline uint32_t attend_step_tokens(uint32_t d_qk, uint32_t d_v) /* f16 and f32 */
-{
-    return kv_step_tokens(KV_F16, d_qk, d_v);
-}
 
 size_t kv_k_part_bytes(enum kv_type type, uint32_t d_qk); /* of one unit */
 size_t kv_v_part_bytes(enum kv_type type, uint32_t d_v);

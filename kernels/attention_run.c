@@ -21,7 +21,7 @@
 
 #include "kernels/attention_priv.h"
 
-enum { AHEAD_MAX = 2 * ATTEND_STEP_MAX / ATTEND_UNIT };
+enum { AHEAD = 2 * ATTEND_STEP_UNITS };
 
 /* A chunk of a tile, with the addresses of its units and, behind them, of the step that follows.
  * Units before unit_first lie behind the window of every row, and maybe in no page. */
@@ -31,8 +31,8 @@ struct item {
     uint32_t n_tokens;
     uint32_t unit_first;
     uint32_t n_units;
-    const void *k[ATTEND_CHUNK_UNITS + AHEAD_MAX];
-    const void *v[ATTEND_CHUNK_UNITS + AHEAD_MAX];
+    const void *k[ATTEND_CHUNK_UNITS + AHEAD];
+    const void *v[ATTEND_CHUNK_UNITS + AHEAD];
 };
 
 /* Where a thread is in its share. */
@@ -119,7 +119,7 @@ static bool walk_next(struct walk *w, struct item *item)
 /* Puts the first units of what comes next behind the item's own. */
 static void look_ahead(struct item *item, const struct item *next)
 {
-    for (uint32_t i = 0; i < AHEAD_MAX; i++) {
+    for (uint32_t i = 0; i < AHEAD; i++) {
         uint32_t u = least(next->unit_first + i, next->n_units - 1);
         item->k[item->n_units + i] = next->k[u];
         item->v[item->n_units + i] = next->v[u];
@@ -190,7 +190,6 @@ static void run_item(struct work *work, const struct item *item)
 {
     const struct attention_plan *plan = work->plan;
     const struct attention_tile *tile = item->tile;
-    uint32_t ahead = kv_step_tokens(plan->type, plan->d_qk, plan->d_v) / ATTEND_UNIT;
     uint16_t row_tokens[ATTEND_ROWS_MAX], row_first[ATTEND_ROWS_MAX];
     uint32_t t0 = item->chunk * ATTEND_CHUNK;
     for (uint32_t r = 0; r < tile->n_rows; r++) {
@@ -210,10 +209,10 @@ static void run_item(struct work *work, const struct item *item)
         .row_first = row_first,
         .k_units = item->k,
         .v_units = item->v,
-        .k_ahead = item->k + ahead,
-        .v_ahead = item->v + ahead,
-        .k_far = item->k + 2 * (size_t)ahead,
-        .v_far = item->v + 2 * (size_t)ahead,
+        .k_ahead = item->k + ATTEND_STEP_UNITS,
+        .v_ahead = item->v + ATTEND_STEP_UNITS,
+        .k_far = item->k + AHEAD,
+        .v_far = item->v + AHEAD,
         .m = to.m,
         .l = to.l,
         .acc = to.acc,

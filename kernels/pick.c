@@ -54,8 +54,8 @@ static const uint32_t isa_features[ISA_COUNT] = {
 void kernel_numerics(uint32_t contract, char ret_text[KERNEL_NUMERICS_ROOM])
 {
     int n = snprintf(ret_text, KERNEL_NUMERICS_ROOM,
-                     "contract-%u act-i8x%d chunk-%d step-%d/%d page-%d", contract, ACT_BLOCK,
-                     ATTEND_CHUNK, ATTEND_STEP_MAX, ATTEND_STEP_ELEMENTS, PAGE_TOKENS);
+                     "contract-%u act-i8x%d chunk-%d step-%d page-%d", contract, ACT_BLOCK,
+                     ATTEND_CHUNK, ATTEND_STEP, PAGE_TOKENS);
     ASSERT(n < KERNEL_NUMERICS_ROOM);
 }
 

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { AHEAD_MAX = 2 * ATTEND_STEP_MAX / ATTEND_UNIT, ADDRESSES = ATTEND_CHUNK_UNITS + AHEAD_MAX };
+enum { ADDRESSES = ATTEND_CHUNK_UNITS + 2 * ATTEND_STEP_UNITS };
 
 /* Where the K or V parts of one query head lie: in pages, or one behind the other in a copy. */
 struct source {
@@ -98,8 +98,7 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
                          float *m, float *l, float *acc)
 {
     const void *k[ADDRESSES], *v[ADDRESSES];
-    uint32_t ahead = kv_step_tokens(o->shape->type, o->shape->d_qk, o->shape->d_v) / ATTEND_UNIT;
-    for (uint32_t i = 0; i < units_of(n_tokens) + 2 * ahead; i++) {
+    for (uint32_t i = 0; i < units_of(n_tokens) + 2 * ATTEND_STEP_UNITS; i++) {
         k[i] = unit_address(&from->k, chunk * ATTEND_CHUNK_UNITS + i);
         v[i] = unit_address(&from->v, chunk * ATTEND_CHUNK_UNITS + i);
     }
@@ -114,10 +113,10 @@ static void attend_chunk(const struct oracle_attention *o, const struct head_sou
         .row_first = &row_first,
         .k_units = k,
         .v_units = v,
-        .k_ahead = k + ahead,
-        .v_ahead = v + ahead,
-        .k_far = k + 2 * (size_t)ahead,
-        .v_far = v + 2 * (size_t)ahead,
+        .k_ahead = k + ATTEND_STEP_UNITS,
+        .v_ahead = v + ATTEND_STEP_UNITS,
+        .k_far = k + 2 * ATTEND_STEP_UNITS,
+        .v_far = v + 2 * ATTEND_STEP_UNITS,
         .m = m,
         .l = l,
         .acc = acc,

@@ -143,15 +143,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-START_TEST(steps_follow_the_widths)
-{
-    static const uint32_t wanted[][3] = {{16, 16, 64},   {64, 64, 64},  {64, 80, 48},  {96, 64, 32},
-                                         {128, 128, 32}, {144, 16, 16}, {256, 256, 16}};
-    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-        ck_assert_uint_eq(attend_step_tokens(wanted[i][0], wanted[i][1]), wanted[i][2]);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("attention_plan");
@@ -161,7 +152,6 @@ int main(void)
     tcase_add_test(tc, scattered_heads_are_gathered_by_both_owners);
     tcase_add_loop_test(tc, a_wrong_field_is_named, 0, (int)ARRAY_LEN(refusals));
     tcase_add_test(tc, every_allocation_may_fail);
-    tcase_add_test(tc, steps_follow_the_widths);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
