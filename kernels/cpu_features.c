@@ -1,13 +1,15 @@
 /* cpu_features.c: asks the processor (x86) or the system (Arm) what may be executed.
  *
- * HOW     x86: CPUID for the instruction, XGETBV for whether the system saves the registers. Arm: the auxiliary vector.
- * THREAD  any; pure
+ * HOW     x86: CPUID for the instruction, XGETBV for whether the system saves the registers; once, because a
+ *         virtual machine answers each CPUID by leaving the guest. Arm: the auxiliary vector.
+ * THREAD  any
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu_features.h"
 
 #if KERNELS_X86
 #include <cpuid.h>
+#include <stdatomic.h>
 
 enum { XCR0_YMM = 0x6, XCR0_ZMM = 0xe6 };
 
@@ -35,7 +37,7 @@ static uint32_t saved_registers(uint32_t leaf1_ecx)
     return low;
 }
 
-uint32_t cpu_features(void)
+static uint32_t ask(void)
 {
     uint32_t leaves[8][4] = {0};
     (void)__get_cpuid(1, &leaves[1][0], &leaves[1][1], &leaves[1][2], &leaves[1][3]);
@@ -46,6 +48,17 @@ uint32_t cpu_features(void)
         bool has = (leaves[rows[i].leaf][rows[i].reg] >> rows[i].bit & 1u) != 0;
         if (has && (saved & rows[i].state) == rows[i].state)
             features |= rows[i].feature;
+    }
+    return features;
+}
+
+uint32_t cpu_features(void)
+{
+    static atomic_uint known; /* 0: not yet, or nothing */
+    uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
+    if (features == 0) {
+        features = ask();
+        atomic_store_explicit(&known, features, memory_order_relaxed);
     }
     return features;
 }
