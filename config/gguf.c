@@ -97,6 +97,7 @@ static enum status parse_new(const void *bytes, size_t len, bool is_mapped, stru
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to open the file");
     }
     *gguf = (struct gguf){.bytes = bytes, .len = len, .is_mapped = is_mapped};
+    pthread_mutex_init(&gguf->file_hash.lock, NULL);
     enum status s = parse(gguf, ret_why);
     if (s != OK)
         gguf_free(&gguf);
@@ -157,15 +158,11 @@ void gguf_free(struct gguf **gguf)
     mem_free(g->keys_sorted);
     mem_free(g->tensors);
     mem_free(g->tensors_sorted);
+    pthread_mutex_destroy(&g->file_hash.lock);
     if (g->is_mapped)
         munmap((void *)(uintptr_t)g->bytes, g->len);
     mem_free(g);
     *gguf = NULL;
-}
-
-struct slice gguf_bytes(const struct gguf *gguf)
-{
-    return (struct slice){(const char *)gguf->bytes, gguf->len};
 }
 
 size_t gguf_key_count(const struct gguf *gguf)

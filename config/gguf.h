@@ -46,9 +46,6 @@ enum status gguf_parse(const void *bytes, size_t len, struct gguf **ret_gguf,
                        struct why *ret_why) MUST_USE;
 void gguf_free(struct gguf **gguf);
 
-/* The whole file. */
-struct slice gguf_bytes(const struct gguf *gguf);
-
 size_t gguf_tensor_count(const struct gguf *gguf);
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
 /* NULL if there is none of that name. */

@@ -1,10 +1,23 @@
-/* gguf_hash.c: the bytes of chosen keys, in the order of their sorted names. */
+/* gguf_hash.c: the bytes of the whole file, and of chosen keys in the order of their sorted names. */
 // SPDX-License-Identifier: Apache-2.0
 #include "config/gguf_hash.h"
 
 #include "config/gguf_priv.h"
 
 enum { STRING_LENGTH_BYTES = 8 };
+
+enum status gguf_hash_file(const struct gguf *gguf, uint8_t ret_hash[SHA256_BYTES])
+{
+    struct gguf_file_hash *kept = &((struct gguf *)(uintptr_t)gguf)->file_hash;
+    enum status s = OK;
+    pthread_mutex_lock(&kept->lock);
+    if (!kept->is_taken)
+        s = sha256_of(gguf->bytes, gguf->len, kept->hash);
+    kept->is_taken = s == OK;
+    memcpy(ret_hash, kept->hash, SHA256_BYTES);
+    pthread_mutex_unlock(&kept->lock);
+    return s;
+}
 
 /* Bytes of a value in the file, from key->value on. */
 static size_t value_bytes(const struct gguf_key *key)

@@ -3,8 +3,11 @@
 #ifndef FOLDKV_CONFIG_GGUF_PRIV_H
 #define FOLDKV_CONFIG_GGUF_PRIV_H
 
+#include <pthread.h>
+
 #include "config/gguf.h"
 #include "config/gguf_reader.h"
+#include "config/sha256.h"
 
 enum {
     GGUF_KEYS_MAX = 65536,
@@ -36,6 +39,13 @@ struct gguf_key {
     uint64_t *offsets64;
 };
 
+/* What gguf_hash_file keeps. */
+struct gguf_file_hash {
+    pthread_mutex_t lock;
+    bool is_taken;
+    uint8_t hash[SHA256_BYTES];
+};
+
 struct gguf {
     const uint8_t *bytes;
     size_t len;
@@ -46,6 +56,7 @@ struct gguf {
     struct gguf_tensor *tensors;
     const struct slice **tensors_sorted;
     size_t n_tensors;
+    struct gguf_file_hash file_hash; /* written under its lock, in a const one too */
 };
 
 /* Reads the keys behind the reader into gguf->keys and their index. The header's counts have

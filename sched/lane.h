@@ -50,7 +50,7 @@ struct lane_terms {
     const uint32_t *stop_ids;      /* end-of-generation tokens, copied */
     uint32_t n_stop_ids;
     uint8_t checkpoint[SHA256_BYTES]; /* the file's SHA-256 as far as it is known; zeros: it is taken.
-                                       * Loaded weights are looked for by it; what is packed is hashed anyway */
+                                       * Loaded weights are looked for by it; what is packed is hashed, unless gguf was */
     /* A lane of the engine, on loan, whose pool may have been given back: the new one computes as it does, with its model,
      * kernels and K/V type, and no file is read. NULL: none. */
     const struct lane *kept;

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/gguf_hash.h"
 #include "config/mem.h"
 #include "sched/available_memory.h"
 #include "sched/engine_priv.h"
@@ -53,9 +54,7 @@ static enum status find_weights(struct loading *l)
     if (!l->is_beside)
         return OK;
     memcpy(sha256, l->terms->checkpoint, sizeof sha256);
-    struct slice file = gguf_bytes(l->gguf);
-    if (memcmp(sha256, unknown, sizeof sha256) == 0 &&
-        sha256_of(file.bytes, file.len, sha256) != OK)
+    if (memcmp(sha256, unknown, sizeof sha256) == 0 && gguf_hash_file(l->gguf, sha256) != OK)
         return why_set(l->ret_why, STATUS_NO_MEMORY, "", "no memory to hash the file");
     l->weights = engine_find_weights(l->engine, sha256);
     return OK;
@@ -153,12 +152,9 @@ static enum status start_watching(struct lane *lane, struct why *ret_why)
     return OK;
 }
 
-static enum status start_warmer(struct lane *lane, bool is_touched, struct why *ret_why)
+static enum status start_warmer(struct lane *lane, struct why *ret_why)
 {
-    uint32_t there[CACHE_GROUPS_MAX];
-    for (uint32_t g = 0; g < cache_groups(lane->parts.cache); g++)
-        there[g] = is_touched ? lane_parts_ready_blocks(&lane->parts, g) : 0;
-    enum status s = pool_warmer_new(lane->parts.cache, there, &lane->warmer);
+    enum status s = pool_warmer_new(lane->parts.cache, &lane->warmer);
     return s == OK
                ? OK
                : why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
@@ -178,12 +174,11 @@ static enum status prepare(struct loading *l)
     if (kept != NULL) {
         parts->kernels = kept->parts.kernels;
         parts->model = model_hold(kept->parts.model);
-    }
-    if (is_urgent(l))
         return OK;
+    }
     TRY(workers_new(l->is_beside && n > THREADS_BESIDE ? THREADS_BESIDE : n, &l->workers,
                     l->ret_why));
-    return kept != NULL ? OK : find_weights(l);
+    return find_weights(l);
 }
 
 static enum status build(struct loading *l)
@@ -197,7 +192,7 @@ static enum status build(struct loading *l)
     settle(lane, l->terms);
     TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
     TRY(start_watching(lane, l->ret_why));
-    TRY(start_warmer(lane, l->workers != NULL, l->ret_why));
+    TRY(start_warmer(lane, l->ret_why));
     lane_publish(lane, false);
     return OK;
 }

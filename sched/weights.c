@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "config/gguf_hash.h"
 #include "config/mem.h"
 
 enum {
@@ -186,12 +187,10 @@ static void pack_share(void *arg, uint32_t tid)
     struct packing *p = arg;
     for (;;) {
         uint32_t task = atomic_fetch_add(&p->next_task, 1);
-        if (task == 0) {
-            struct slice file = gguf_bytes(p->gguf);
-            p->hash_status = sha256_of(file.bytes, file.len, p->checkpoint_sha256);
-        } else if (!run_task(p, task - 1)) {
+        if (task == 0)
+            p->hash_status = gguf_hash_file(p->gguf, p->checkpoint_sha256);
+        else if (!run_task(p, task - 1))
             return;
-        }
     }
 }
 

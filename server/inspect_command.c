@@ -1,6 +1,7 @@
 /* inspect_command.c: `foldkv inspect`: the report of config/inspection.h, or with --ledger that of config/ledger_report.h, for
  * the options that serve would take. */
 // SPDX-License-Identifier: Apache-2.0
+#include "config/gguf_hash.h"
 #include "config/inspection.h"
 #include "config/ledger_report.h"
 #include "config/mem.h"
@@ -36,8 +37,7 @@ static enum status subject_init(struct subject *s, const char *path, const struc
     TRY(model_kv_type(options->cache_type, &s->kv_type, ret_why));
     TRY(gguf_open(path, &s->gguf, ret_why));
     TRY(graph_from_gguf(s->gguf, &s->graph, ret_why));
-    struct slice bytes = gguf_bytes(s->gguf);
-    if (sha256_of(bytes.bytes, bytes.len, sha256) != OK)
+    if (gguf_hash_file(s->gguf, sha256) != OK)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory to hash %s", path);
     return model_manifest(s->graph, sha256, s->kv_type, &s->kernels, &s->manifest, ret_why);
 }

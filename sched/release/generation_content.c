@@ -16,9 +16,8 @@ static bool read_digit(char c, uint8_t *ret)
 static enum status checkpoint_hash(const struct gguf *gguf, const char *known,
                                    uint8_t ret_hash[SHA256_BYTES])
 {
-    struct slice bytes = gguf_bytes(gguf);
     if (known == NULL)
-        return sha256_of(bytes.bytes, bytes.len, ret_hash);
+        return gguf_hash_file(gguf, ret_hash);
     for (size_t i = 0; i < SHA256_BYTES; i++) {
         uint8_t high, low;
         bool is_hex = read_digit(known[2 * i], &high) && read_digit(known[2 * i + 1], &low);

@@ -9,6 +9,7 @@
 #include "sched/release/agreement.h"
 
 struct founding {
+    struct gguf *gguf;
     struct generation_content content;
     char id[SHA256_HEX], space[SHA256_HEX], set[SHA256_HEX];
     const char *name;
@@ -57,39 +58,42 @@ static const char *usable_name(const char *name)
 
 static enum status read_content(struct releases *r, struct founding *f, struct why *ret_why)
 {
-    struct gguf *gguf = NULL;
     char hash[SHA256_HEX] = "";
     if (r->dir[0] != '\0') {
         TRY(releases_store(r, r->stable_file, hash, ret_why));
         TRY(releases_find_file(r, hash, r->stable_file, ret_why));
         f->has_object = true;
     }
-    TRY(gguf_open(r->stable_file, &gguf, ret_why));
-    enum status s = generation_content_read(gguf, f->has_object ? hash : NULL, r->terms.cache_type,
-                                            &r->kernels, &f->content, ret_why);
-    gguf_free(&gguf);
-    if (s == OK && !f->has_object)
-        s = releases_keep_path(r, f->content.checkpoint, r->stable_file);
-    return s;
+    TRY(gguf_open(r->stable_file, &f->gguf, ret_why));
+    TRY(generation_content_read(f->gguf, f->has_object ? hash : NULL, r->terms.cache_type,
+                                &r->kernels, &f->content, ret_why));
+    return f->has_object ? OK : releases_keep_path(r, f->content.checkpoint, r->stable_file);
+}
+
+/* Reads the file once: what is loaded is what was hashed. */
+static enum status load_first(struct releases *r, struct founding *f, struct why *ret_why)
+{
+    TRY(read_content(r, f, ret_why));
+    TRY(releases_own_set(f->set, ret_why));
+    generation_id_of(f->content.identity, f->content.plan, f->set, f->id);
+    generation_id_namespace(f->id, 1, "", f->space);
+    const struct release_load load = {.id = f->id,
+                                      .space = f->space,
+                                      .opened = f->gguf,
+                                      .kv_type = r->terms.cache_type,
+                                      .cache_bytes = r->terms.cache_bytes,
+                                      .checkpoint = f->content.checkpoint,
+                                      .is_new = true,
+                                      .ret_receipts = f->receipts,
+                                      .who = "foldkv"};
+    return releases_load(r, &load, ret_why);
 }
 
 enum status releases_found(struct releases *r, struct why *ret_why)
 {
     struct founding f = {.name = usable_name(r->terms.name)};
-    TRY(read_content(r, &f, ret_why));
-    TRY(releases_own_set(f.set, ret_why));
-    generation_id_of(f.content.identity, f.content.plan, f.set, f.id);
-    generation_id_namespace(f.id, 1, "", f.space);
-    const struct release_load load = {.id = f.id,
-                                      .space = f.space,
-                                      .file = r->stable_file,
-                                      .kv_type = r->terms.cache_type,
-                                      .cache_bytes = r->terms.cache_bytes,
-                                      .checkpoint = f.content.checkpoint,
-                                      .is_new = true,
-                                      .ret_receipts = f.receipts,
-                                      .who = "foldkv"};
-    enum status s = releases_load(r, &load, ret_why);
+    enum status s = load_first(r, &f, ret_why);
+    gguf_free(&f.gguf);
     if (s == OK)
         s = releases_do(r, found, &f, ret_why);
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++)

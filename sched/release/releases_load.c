@@ -93,11 +93,12 @@ enum status releases_load(struct releases *r, const struct release_load *load, s
         terms.control_bytes = releases_quota_bytes(r, load->cache_bytes);
     if (load->checkpoint != NULL)
         sha256_from_hex(load->checkpoint, terms.checkpoint);
-    if (load->kept == NULL)
+    if (load->kept == NULL && load->opened == NULL)
         TRY(gguf_open(load->file, &gguf, ret_why));
-    enum status s = lane_load(gguf, &terms, r->terms.engine, &lane, ret_why);
+    const struct gguf *file = gguf != NULL ? gguf : load->opened;
+    enum status s = lane_load(file, &terms, r->terms.engine, &lane, ret_why);
     if (s == OK && load->ret_receipts != NULL)
-        s = make_receipts(gguf, load, lane, r->dir[0] != '\0');
+        s = make_receipts(file, load, lane, r->dir[0] != '\0');
     gguf_free(&gguf);
     if (s == OK)
         s = put_lane(r, load, &lane, ret_why);

@@ -196,8 +196,9 @@ enum status releases_reconcile(struct releases *r, bool is_start, struct why *re
 /* A lane for a generation under a namespace, in the engine and in the book. */
 struct release_load {
     const char *id, *space, *file, *kv_type;
+    const struct gguf *opened; /* the file, by whoever read it already; NULL: it is opened */
     const char *checkpoint; /* the file's hash, as far as it is known; NULL: it is not */
-    const struct lane *kept; /* in whose stead: file and kv_type are not looked at; NULL: none */
+    const struct lane *kept; /* in whose stead: file, opened and kv_type are not looked at; NULL: none */
     bool is_urgent;          /* of a kept one */
     bool is_new;             /* its receipts will be kept, with every tensor's hash where they last */
     bool is_control;

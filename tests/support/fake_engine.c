@@ -15,6 +15,7 @@
 
 #include "cache/cache.h"
 #include "cache/pool_split.h"
+#include "config/gguf_hash.h"
 #include "config/graph.h"
 #include "config/mem.h"
 #include "sched/decoder.h"
@@ -425,11 +426,10 @@ static enum status fake_cache(struct lane *lane, const struct lane_terms *terms,
 static enum status fake_load(struct lane *lane, const struct gguf *gguf,
                              const struct lane_terms *terms, struct why *ret_why)
 {
-    struct slice bytes = gguf_bytes(gguf);
     kernels_pick(isa_available(), &lane->kernels);
     TRY(graph_from_gguf(gguf, &lane->graph, ret_why));
     TRY(model_kv_type(terms->cache_type, &lane->model.kv_type, ret_why));
-    TRY(sha256_of(bytes.bytes, bytes.len, lane->weights.checkpoint_sha256));
+    TRY(gguf_hash_file(gguf, lane->weights.checkpoint_sha256));
     TRY(model_manifest(lane->graph, lane->weights.checkpoint_sha256, lane->model.kv_type,
                        &lane->kernels, &lane->manifest, ret_why));
     lane->weights.holders = 1;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "config/ggml_type.h"
+#include "config/gguf_hash.h"
 #include "config/mem.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/suite_run.h"
@@ -221,6 +222,24 @@ START_TEST(every_tensor_type_has_its_size)
 }
 END_TEST
 
+START_TEST(a_file_is_hashed_once)
+{
+    uint8_t first[SHA256_BYTES], second[SHA256_BYTES];
+    size_t len = 0;
+    struct gguf_writer *w = gguf_writer_new();
+    gguf_writer_u32(w, "k", 3);
+    char *written = gguf_writer_finish(w, &len);
+    gguf_writer_free(&w);
+    ck_assert_int_eq(gguf_parse(written, len, &gguf, NULL), OK);
+    ck_assert_int_eq(gguf_hash_file(gguf, first), OK);
+    written[len - 1] ^= 1; /* who asks again would see it */
+    ck_assert_int_eq(gguf_hash_file(gguf, second), OK);
+    ck_assert_mem_eq(first, second, SHA256_BYTES);
+    gguf_free(&gguf);
+    mem_free(written);
+}
+END_TEST
+
 START_TEST(a_file_on_disk_opens)
 {
     char path[] = "/tmp/foldkv-gguf-test-XXXXXX";
@@ -237,7 +256,10 @@ START_TEST(a_file_on_disk_opens)
                   "%s", why.text);
     ck_assert_int_eq(write(fd, written, len), (ssize_t)len);
     ck_assert_int_eq(gguf_open(path, &gguf, &why), OK);
-    ck_assert_uint_eq(gguf_bytes(gguf).len, len);
+    uint8_t wanted[SHA256_BYTES], hash[SHA256_BYTES];
+    ck_assert_int_eq(sha256_of(written, len, wanted), OK);
+    ck_assert_int_eq(gguf_hash_file(gguf, hash), OK);
+    ck_assert_mem_eq(hash, wanted, SHA256_BYTES);
     gguf_free(&gguf);
     ck_assert_int_eq(ftruncate(fd, (off_t)len - 1), 0);
     ck_assert_int_eq(gguf_open(path, &gguf, &why), STATUS_BAD_FILE);
@@ -295,6 +317,7 @@ int main(void)
     tcase_add_test_raise_signal(tc, an_array_index_past_the_end_aborts, 6 /* SIGABRT */);
     tcase_add_loop_test(tc, tensors_are_found_with_their_bytes, 0, 4);
     tcase_add_test(tc, every_tensor_type_has_its_size);
+    tcase_add_test(tc, a_file_is_hashed_once);
     tcase_add_test(tc, a_file_on_disk_opens);
     tcase_add_test(tc, every_allocation_fails_once);
     suite_add_tcase(suite, tc);

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "config/gguf_hash.h"
 #include "config/mem.h"
 #include "tests/support/small_model.h"
 #include "tests/support/suite_run.h"
@@ -22,7 +23,7 @@ static void prepare(void)
     struct manifest_layout layout = {"f16", 64};
     struct manifest_binding binding = {"scalar", "numbers-1"};
     ck_assert_msg(graph_from_gguf(gguf, &graph, &why) == OK, "%s", why.text);
-    ck_assert_int_eq(sha256_of(gguf_bytes(gguf).bytes, gguf_bytes(gguf).len, hash), OK);
+    ck_assert_int_eq(gguf_hash_file(gguf, hash), OK);
     ck_assert_int_eq(manifest_new(graph, hash, &layout, &binding, &manifest, &why), OK);
     in = (struct inspection){gguf, graph, manifest, "f16", 2, 0, 64};
 }
