@@ -6,13 +6,15 @@
  *         row has.
  * HOW     The heads stand in a row, each K head with its V head, then the query heads, as wide as
  *         their columns; a share ends at the head that begins nearest to where an even one would.
- *         Layers in which that leaves a worker much more than its part keep to even shares, and
- *         meet between the products and the rotation.
+ *         Where that leaves a worker more than its part, steps of many rows keep to even shares, and
+ *         meet between the products and the rotation; so do all steps where it is much more.
  * ALWAYS  (1) A K head and its V head are one worker's: they are stored together.  share_heads
- * THREAD  engine and its workers, inside workers_run; decoder_heads_are_even by whoever makes the decoder
+ * THREAD  engine and its workers, inside workers_run; decoder_rows_by_heads by whoever makes the decoder
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/decoder_priv.h"
+
+enum { ROWS_FEW = 4 }; /* an eighth more of their products is less than a barrier */
 
 /* A worker's heads of a layer. */
 struct head_share {
@@ -39,16 +41,17 @@ static uint32_t first_head(const struct graph_layer *gl, uint32_t tid, uint32_t 
     return is_next_nearer ? i + 1 : i;
 }
 
-bool decoder_heads_are_even(const struct graph_layer *gl, uint32_t n_threads)
+uint32_t decoder_rows_by_heads(const struct graph_layer *gl, uint32_t n_threads)
 {
-    uint64_t all = head_begin(gl, gl->n_k_heads + gl->n_query_heads);
+    uint64_t all = head_begin(gl, gl->n_k_heads + gl->n_query_heads), most = 0;
     for (uint32_t tid = 0; tid < n_threads; tid++) {
         uint64_t mine = head_begin(gl, first_head(gl, tid + 1, n_threads)) -
                         head_begin(gl, first_head(gl, tid, n_threads));
-        if (mine * n_threads * 8 > all * 9)
-            return false;
+        most = mine > most ? mine : most;
     }
-    return true;
+    if (most * n_threads == all)
+        return UINT32_MAX;
+    return most * n_threads * 8 <= all * 9 ? ROWS_FEW : 0;
 }
 
 static struct head_share share_heads(const struct decoder *d, const struct graph_layer *gl,
@@ -196,7 +199,7 @@ static void finish_evenly(const struct decoder *d, uint32_t tid, uint32_t l)
 void decoder_heads(struct decoder *d, uint32_t tid, uint32_t l, const struct activations *x,
                    const struct row_set *rows)
 {
-    if (d->layers[l].has_even_heads) {
+    if (d->batch->n_rows <= d->layers[l].rows_by_heads) {
         struct head_share share = share_heads(d, &d->model->graph->layers[l], tid);
         project_heads(d, l, &share, x, rows);
         finish_own_heads(d, l, &share);

@@ -145,8 +145,8 @@ enum status decoder_layers_init(struct decoder *d, struct why *ret_why)
     for (uint32_t i = 0; i < n; i++) {
         if (find_rope(d, i) != OK)
             return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the decoder's rotations");
-        d->layers[i].has_even_heads =
-            decoder_heads_are_even(&d->model->graph->layers[i], workers_count(d->workers));
+        d->layers[i].rows_by_heads =
+            decoder_rows_by_heads(&d->model->graph->layers[i], workers_count(d->workers));
     }
     return decoder_plan_type(d, d->model->kv_type, ret_why);
 }

@@ -43,7 +43,7 @@ struct decoder_layer {
     struct attention_plan *plans[KV_TYPE_COUNT]; /* NULL: no pool of the type was ever attached */
     const struct rope_table *rope; /* NULL: not rotated */
     struct kv_layer memory[DECODER_POOLS_MAX];
-    bool has_even_heads; /* whole heads can be shared */
+    uint32_t rows_by_heads; /* a step of at most so many rows is shared by whole heads */
 };
 
 struct span {
@@ -164,8 +164,8 @@ void decoder_product(const struct decoder *d, const struct packed_matrix *m,
                      const struct activations *x, const struct row_set *rows, struct span panels,
                      float *out);
 
-/* decoder_heads.c. Whether no worker's share of whole heads is more than an eighth over an even one. */
-bool decoder_heads_are_even(const struct graph_layer *layer, uint32_t n_threads);
+/* decoder_heads.c. Up to how many rows sharing whole heads costs less than the barrier that it saves. */
+uint32_t decoder_rows_by_heads(const struct graph_layer *layer, uint32_t n_threads);
 /* K and V of every row and Q of these, from the rows that enter layer l; ends at a barrier. */
 void decoder_heads(struct decoder *decoder, uint32_t tid, uint32_t l, const struct activations *x,
                    const struct row_set *rows);
