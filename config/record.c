@@ -263,6 +263,11 @@ const char *record_text_or_empty(const struct record *r, const char *key)
     return text != NULL ? text : "";
 }
 
+void record_copy_text(const struct record *r, const char *key, char *ret_text, size_t room)
+{
+    snprintf(ret_text, room, "%s", record_text_or_empty(r, key));
+}
+
 bool record_number(const struct record *r, const char *key, int64_t *ret_number)
 {
     const json_t *value = json_object_get(r->json, key);

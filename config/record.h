@@ -51,6 +51,8 @@ enum status record_read_loose(const char *text, size_t len, struct record *ret_r
 const char *record_text(const struct record *r, const char *key);
 /* The same; "" where record_text has NULL. */
 const char *record_text_or_empty(const struct record *r, const char *key);
+/* That, copied into room bytes; what does not fit is cut off. */
+void record_copy_text(const struct record *r, const char *key, char *ret_text, size_t room);
 bool record_number(const struct record *r, const char *key, int64_t *ret_number);
 bool record_flag(const struct record *r, const char *key);
 struct record record_child(const struct record *r, const char *key);

@@ -27,14 +27,14 @@ static void read_case(const char *key, const struct record *body, struct journal
     int64_t step = 0;
     *c = (struct journal_case){0};
     snprintf(c->journal, sizeof c->journal, "%s", key);
-    snprintf(c->rollout, sizeof c->rollout, "%s", record_text_or_empty(body, "rollout"));
-    snprintf(c->candidate, sizeof c->candidate, "%s", record_text_or_empty(body, "candidate"));
-    snprintf(c->pinned, sizeof c->pinned, "%s", record_text_or_empty(body, "pinned"));
-    snprintf(c->older, sizeof c->older, "%s", record_text_or_empty(body, "older"));
-    snprintf(c->candidate_namespace, SHA256_HEX, "%s", record_text_or_empty(body, "candidate_namespace"));
-    snprintf(c->control_namespace, SHA256_HEX, "%s", record_text_or_empty(body, "control_namespace"));
-    snprintf(c->older_namespace, SHA256_HEX, "%s", record_text_or_empty(body, "older_namespace"));
-    snprintf(c->reason, sizeof c->reason, "%s", record_text_or_empty(body, "reason"));
+    record_copy_text(body, "rollout", c->rollout, sizeof c->rollout);
+    record_copy_text(body, "candidate", c->candidate, sizeof c->candidate);
+    record_copy_text(body, "pinned", c->pinned, sizeof c->pinned);
+    record_copy_text(body, "older", c->older, sizeof c->older);
+    record_copy_text(body, "candidate_namespace", c->candidate_namespace, SHA256_HEX);
+    record_copy_text(body, "control_namespace", c->control_namespace, SHA256_HEX);
+    record_copy_text(body, "older_namespace", c->older_namespace, SHA256_HEX);
+    record_copy_text(body, "reason", c->reason, sizeof c->reason);
     (void)journal_kind_find(record_text(body, "kind"), &c->kind);
     (void)record_number(body, "step", &step);
     (void)record_number(body, "started_us", &c->started_us);
@@ -103,7 +103,7 @@ static enum status namespace_of(struct registry *r, const char *id, char ret_nam
     if (id[0] == '\0')
         return OK;
     TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    snprintf(ret_namespace, SHA256_HEX, "%s", record_text_or_empty(&row, "namespace"));
+    record_copy_text(&row, "namespace", ret_namespace, SHA256_HEX);
     record_release(&row);
     return OK;
 }
@@ -151,8 +151,8 @@ enum status journal_put_promotion(struct registry *registry, struct change *chan
     struct journal_case c = {.kind = JOURNAL_PROMOTION, .started_us = change_at_us(change)};
     TRY(release_route(registry, &route, ret_why));
     take_rollout(rollout, &c);
-    snprintf(c.older, sizeof c.older, "%s", record_text_or_empty(&route, "previous"));
-    snprintf(c.control_namespace, SHA256_HEX, "%s", record_text_or_empty(&route, "control_namespace"));
+    record_copy_text(&route, "previous", c.older, sizeof c.older);
+    record_copy_text(&route, "control_namespace", c.control_namespace, SHA256_HEX);
     record_release(&route);
     return put_journal(registry, change, &c, rollout->decision, ret_why);
 }
@@ -213,7 +213,7 @@ static enum status put_intent(struct registry *r, struct change *change,
     snprintf(c.reason, sizeof c.reason, "%s", reason);
     take_rollout(rollout, &c);
     TRY(release_route(r, &route, ret_why));
-    snprintf(c.control_namespace, SHA256_HEX, "%s", record_text_or_empty(&route, "control_namespace"));
+    record_copy_text(&route, "control_namespace", c.control_namespace, SHA256_HEX);
     enum status s = check_way(&route, &c, ret_why);
     if (s == OK && open->journal[0] != '\0')
         s = preempt(r, change, open, &c, ret_why);

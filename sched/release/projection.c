@@ -9,11 +9,6 @@
 
 #include "sched/release/release.h"
 
-static void take_text(const struct record *row, const char *key, char *ret_text, size_t room)
-{
-    snprintf(ret_text, room, "%s", record_text_or_empty(row, key));
-}
-
 static enum status take_namespace(struct registry *r, const char *id,
                                   char ret_namespace[SHA256_HEX], struct why *ret_why)
 {
@@ -21,7 +16,7 @@ static enum status take_namespace(struct registry *r, const char *id,
     if (id[0] == '\0')
         return OK;
     TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    take_text(&row, "namespace", ret_namespace, SHA256_HEX);
+    record_copy_text(&row, "namespace", ret_namespace, SHA256_HEX);
     record_release(&row);
     return OK;
 }
@@ -38,14 +33,14 @@ enum status projection_read(struct registry *registry, struct projection *ret_pr
     enum status s = release_route(registry, &route, ret_why);
     if (s != OK && s != STATUS_NOT_FOUND)
         return s;
-    take_text(&route, "stable", p->stable, sizeof p->stable);
-    take_text(&route, "previous", p->previous, sizeof p->previous);
-    take_text(&route, "candidate", p->candidate, sizeof p->candidate);
-    take_text(&route, "control_namespace", p->control_namespace, sizeof p->control_namespace);
-    take_text(&route, "barred", p->barred, sizeof p->barred);
-    take_text(&route, "pinned", p->pinned, sizeof p->pinned);
-    take_text(&route, "rollout", p->rollout, sizeof p->rollout);
-    take_text(&route, "salt", p->salt, sizeof p->salt);
+    record_copy_text(&route, "stable", p->stable, sizeof p->stable);
+    record_copy_text(&route, "previous", p->previous, sizeof p->previous);
+    record_copy_text(&route, "candidate", p->candidate, sizeof p->candidate);
+    record_copy_text(&route, "control_namespace", p->control_namespace, sizeof p->control_namespace);
+    record_copy_text(&route, "barred", p->barred, sizeof p->barred);
+    record_copy_text(&route, "pinned", p->pinned, sizeof p->pinned);
+    record_copy_text(&route, "rollout", p->rollout, sizeof p->rollout);
+    record_copy_text(&route, "salt", p->salt, sizeof p->salt);
     (void)record_number(&route, "weight_bp", &weight);
     (void)record_number(&route, "cap_bp", &cap);
     p->weight_bp = (uint32_t)weight;
@@ -70,8 +65,8 @@ static enum status see(void *user, const char *key, const struct record *body, s
     const struct walk *walk = user;
     char state[32], generation[SHA256_HEX];
     (void)ret_why;
-    take_text(body, "state", state, sizeof state);
-    take_text(body, "generation", generation, sizeof generation);
+    record_copy_text(body, "state", state, sizeof state);
+    record_copy_text(body, "generation", generation, sizeof generation);
     walk->on_namespace(walk->user, key, generation, namespace_may_move("draining", state));
     return OK;
 }

@@ -14,11 +14,6 @@
 
 /* ---- reading ---- */
 
-static void take(const struct record *row, const char *key, char *ret_text, size_t room)
-{
-    snprintf(ret_text, room, "%s", record_text_or_empty(row, key));
-}
-
 static bool take_u64(const struct record *now, const char *key, uint64_t *ret_number)
 {
     int64_t number;
@@ -65,10 +60,10 @@ enum status release_rollout_parse(struct registry *registry, const char *key,
     struct record now = record_child(row, "now");
     memset(ro, 0, sizeof *ro);
     snprintf(ro->key, sizeof ro->key, "%s", key);
-    take(row, "candidate", ro->candidate, sizeof ro->candidate);
-    take(row, "baseline", ro->baseline, sizeof ro->baseline);
-    take(row, "plan", ro->plan_hash, sizeof ro->plan_hash);
-    take(row, "note", ro->note, sizeof ro->note);
+    record_copy_text(row, "candidate", ro->candidate, sizeof ro->candidate);
+    record_copy_text(row, "baseline", ro->baseline, sizeof ro->baseline);
+    record_copy_text(row, "plan", ro->plan_hash, sizeof ro->plan_hash);
+    record_copy_text(row, "note", ro->note, sizeof ro->note);
     ro->n_decisions = record_list_count(row, "decisions");
     const char *last =
         ro->n_decisions > 0 ? record_item_text(row, "decisions", ro->n_decisions - 1) : NULL;

@@ -143,7 +143,7 @@ void releases_read_view(const char *id, const struct record *row, struct release
                  {"plan", ret->plan}};
     snprintf(ret->id, sizeof ret->id, "%s", id);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        snprintf(texts[i].to, SHA256_HEX, "%s", record_text_or_empty(row, texts[i].key));
+        record_copy_text(row, texts[i].key, texts[i].to, SHA256_HEX);
     ret->state = generation_state_find(record_text(row, "state"));
 }
 
