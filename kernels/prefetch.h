@@ -13,6 +13,12 @@ static inline __attribute__((always_inline)) void prefetch_line(const void *base
     __builtin_prefetch((const void *)((uintptr_t)base + offset), 0, 3);
 }
 
+/* To be written: the line is ours when the store comes. */
+static inline __attribute__((always_inline)) void prefetch_for_write(const void *base, size_t offset)
+{
+    __builtin_prefetch((const void *)((uintptr_t)base + offset), 1, 3);
+}
+
 /* Into the second-level cache: keeps the first level's few miss buffers free for what is needed sooner. */
 static inline __attribute__((always_inline)) void prefetch_line_far(const void *base, size_t offset)
 {

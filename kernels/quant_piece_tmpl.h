@@ -64,6 +64,8 @@ QUANT_INLINE void quant_strip_two(const enum weight_type type, uint32_t rows,
         uint32_t tiles = (rows + ROWS_TWO - 1) / ROWS_TWO;
         for (uint32_t left = rows, r; left > 0; left -= r, tiles--) {
             r = (left + tiles - 1) / tiles;
+            if (first == 0)
+                quant_prefetch_outputs(&t, r, 2);
             quant_piece_tile_of(type, r, &t, first, n, piece);
             quant_tile_step(&t, r);
         }
