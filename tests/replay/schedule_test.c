@@ -127,9 +127,12 @@ static void answer_alone(struct field *f)
 /* What a schedule is made for; most are for nothing in particular. */
 enum aim { AIM_NONE, AIM_LONG = 1, AIM_LANES = 3, AIM_OUTGROW = 7, AIMS = 8 };
 
-/* One lane, and the least pool that can hold each of its requests alone. */
+/* One lane, and the least pool that can hold each of its requests alone. Small chunks may let some end before
+ * others begin: until somebody was preempted all prompts go into the first step. */
 static void make_tight(const struct field *f, struct rig_options *o)
 {
+    if (f->coverage.preemptions == 0)
+        o->prefill_chunk = 512;
     o->running_max = 12;
     o->cache_bytes = f->block_bytes * f->pool_blocks_least;
     o->n_lanes = 1;
