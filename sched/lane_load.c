@@ -152,9 +152,12 @@ static enum status start_watching(struct lane *lane, struct why *ret_why)
     return OK;
 }
 
-static enum status start_warmer(struct lane *lane, struct why *ret_why)
+static enum status start_warmer(struct lane *lane, bool is_touched, struct why *ret_why)
 {
-    enum status s = pool_warmer_new(lane->parts.cache, &lane->warmer);
+    uint32_t there[CACHE_GROUPS_MAX];
+    for (uint32_t g = 0; g < cache_groups(lane->parts.cache); g++)
+        there[g] = is_touched ? lane_parts_ready_blocks(&lane->parts, g) : 0;
+    enum status s = pool_warmer_new(lane->parts.cache, there, &lane->warmer);
     return s == OK
                ? OK
                : why_set(ret_why, s, "", "the thread that warms the page pool could not be made");
@@ -174,11 +177,12 @@ static enum status prepare(struct loading *l)
     if (kept != NULL) {
         parts->kernels = kept->parts.kernels;
         parts->model = model_hold(kept->parts.model);
-        return OK;
     }
+    if (is_urgent(l))
+        return OK;
     TRY(workers_new(l->is_beside && n > THREADS_BESIDE ? THREADS_BESIDE : n, &l->workers,
                     l->ret_why));
-    return find_weights(l);
+    return kept != NULL ? OK : find_weights(l);
 }
 
 static enum status build(struct loading *l)
@@ -192,7 +196,7 @@ static enum status build(struct loading *l)
     settle(lane, l->terms);
     TRY(engine_take_seat(e, &lane->parts, &lane->pass, l->ret_why));
     TRY(start_watching(lane, l->ret_why));
-    TRY(start_warmer(lane, l->ret_why));
+    TRY(start_warmer(lane, l->workers != NULL, l->ret_why));
     lane_publish(lane, false);
     return OK;
 }

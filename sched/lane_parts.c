@@ -1,8 +1,7 @@
 /* lane_parts.c: builds a lane's parts in order, and takes them down in reverse.
  *
- * HOW     kernels -> model (packed by the workers, over shared weights, or another lane's) -> cache ->
- *         scheduler. Each needs only those before it. Nobody touches the pool here: zeroing was half of
- *         a start (pool_warmer.h).
+ * HOW     kernels -> model (packed by the workers, over shared weights, or another lane's) -> cache (its
+ *         head touched by the workers) -> scheduler. Each needs only those before it.
  * OWNS    All of struct lane_parts.
  * THREAD  The loader's; from engine_add on the scheduler and the cache are the engine thread's.
  */
@@ -14,6 +13,8 @@
 #include "cache/pool_split.h"
 #include "config/mem.h"
 #include "sched/available_memory.h"
+
+enum { READY_TOKENS = 8192 };
 
 static enum status pick_kernels(const struct lane_terms *terms, struct kernels *ret_kernels,
                                 struct why *ret_why)
@@ -49,6 +50,26 @@ static enum status take_namespace(struct lane_parts *p, const struct lane_terms 
     return OK;
 }
 
+uint32_t lane_parts_ready_blocks(const struct lane_parts *p, uint32_t group)
+{
+    uint32_t total = cache_blocks_total(p->cache, group);
+    uint32_t tokens = p->context_max < READY_TOKENS ? p->context_max : READY_TOKENS;
+    uint32_t context = cache_blocks_at_once(p->cache, group, tokens);
+    return context < total ? context : total;
+}
+
+struct touching {
+    const struct lane_parts *parts;
+    uint32_t n_threads;
+};
+
+static void touch_share(void *arg, uint32_t tid)
+{
+    const struct touching *t = arg;
+    for (uint32_t i = 0; i < cache_groups(t->parts->cache); i++)
+        cache_touch(t->parts->cache, i, 0, lane_parts_ready_blocks(t->parts, i), tid, t->n_threads);
+}
+
 _Static_assert((int)GRAPH_CACHE_GROUPS_MAX == (int)CACHE_GROUPS_MAX &&
                    (int)ENGINE_GROUPS_MAX == (int)CACHE_GROUPS_MAX,
                "graph, cache and counters know equally many groups");
@@ -68,7 +89,8 @@ static void shape_groups(const struct model *model, struct cache_shape *shape)
 }
 
 static enum status make_cache(struct lane_parts *p, uint64_t cache_bytes,
-                              const struct lane_limits *o, struct why *ret_why)
+                              const struct lane_limits *o, struct workers *workers,
+                              struct why *ret_why)
 {
     const struct graph *g = p->model->graph;
     struct cache_shape shape = {
@@ -90,7 +112,12 @@ static enum status make_cache(struct lane_parts *p, uint64_t cache_bytes,
     enum status s = cache_new(&shape, &p->cache, ret_why);
     if (s == STATUS_NO_MEMORY)
         why_set(ret_why, s, "", "no memory for a page pool of %zu bytes", shape.pool_bytes);
-    return s;
+    TRY(s);
+    if (workers == NULL)
+        return OK;
+    struct touching touching = {p, workers_count(workers)};
+    workers_run(workers, touch_share, &touching);
+    return OK;
 }
 
 static enum status make_scheduler(struct lane_parts *p, const struct lane_terms *terms,
@@ -144,7 +171,7 @@ enum status lane_parts_init(struct lane_parts *p, const struct gguf *gguf,
     p->context_max = p->model->graph->context;
     if (take_namespace(p, terms) != OK)
         return why_set(ret_why, STATUS_NO_MEMORY, "", "no memory for the cache's name");
-    TRY(make_cache(p, terms->cache_bytes, limits, ret_why));
+    TRY(make_cache(p, terms->cache_bytes, limits, workers, ret_why));
     return make_scheduler(p, terms, limits, on_news, user, ret_why);
 }
 

@@ -23,9 +23,9 @@ struct lane_limits {
 };
 
 /* All that does not depend on other lanes: the scheduler has joined no pass. Packs on these workers,
- * unless weights of this file are given. Parts that have a model already keep it and their kernels:
- * gguf is not read then, and workers may be NULL. On failure what was built is left for
- * lane_parts_release. */
+ * unless weights of this file are given, and touches the pool's first blocks. Parts that have a model
+ * already keep it and their kernels: gguf is not read then, and without workers (NULL) nothing is
+ * touched. On failure what was built is left for lane_parts_release. */
 enum status lane_parts_init(struct lane_parts *parts, const struct gguf *gguf,
                             const struct lane_terms *terms, const struct lane_limits *limits,
                             struct workers *workers, struct weights *weights,
@@ -40,5 +40,8 @@ enum status lane_parts_namespace(const struct manifest *manifest,
                                  uint8_t ret_namespace[SHA256_BYTES]) MUST_USE;
 /* Where the pages are, as a pass wants to know it. */
 struct decoder_memory lane_parts_memory(const struct lane_parts *parts);
+/* A cache group's blocks whose memory is there before ready: those of one context of at most 8,192
+ * tokens, or all there are. The rest comes in the background (pool_warmer.h). */
+uint32_t lane_parts_ready_blocks(const struct lane_parts *parts, uint32_t group);
 
 #endif

@@ -1,7 +1,7 @@
 /* pool_warmer.c: populates the pool in slices until it is done or told to stop.
  *
  * WHY     A page fault in a step is a stall of a millisecond and more; touching all of a large pool
- *         before the first request is a start of seconds, and touching its head alone was half of a start.
+ *         before the first request is a start of seconds.
  * HOW     A pool gives low pages first, so the slices go upwards, a slice of each group in turn. Zeroing takes the
  *         bandwidth that a step lives on: so while there are steps it waits, unless use comes within AHEAD_BLOCKS of what is
  *         there; then it works a tenth of the time, a few pages of the system's at once, and stays ahead of the fastest
@@ -106,13 +106,20 @@ static void *warm(void *arg)
     return NULL;
 }
 
-enum status pool_warmer_new(const struct cache *cache, struct pool_warmer **ret_warmer)
+enum status pool_warmer_new(const struct cache *cache, const uint32_t *first_blocks,
+                            struct pool_warmer **ret_warmer)
 {
     *ret_warmer = NULL;
     struct pool_warmer *w = mem_zalloc(1, sizeof *w);
     if (w == NULL)
         return STATUS_NO_MEMORY;
     w->cache = cache;
+    uint32_t sum = 0;
+    for (uint32_t g = 0; g < cache_groups(cache); g++) {
+        w->next[g] = first_blocks[g];
+        sum += first_blocks[g];
+    }
+    atomic_init(&w->blocks, sum);
     if (pthread_create(&w->thread, NULL, warm, w) != 0) {
         mem_free(w);
         return STATUS_UNAVAILABLE;

@@ -1,9 +1,8 @@
 /* pool_warmer.h: a thread of the lowest priority that has the system give the page pool's memory,
- * block by block, ahead of its use: from the end of loading on while the engine is idle, and beside
- * steps when it must.
+ * block by block, ahead of its use: while the engine is ready and idle, and beside steps when it must.
  *
- * WHY not before ready: zeroing would be most of a start, and the first minutes need little of it. Any
- * thread may ask for progress; the rest is its owner's. */
+ * WHY not all of it before ready: gigabytes of zeroing are most of a start, and the first minutes
+ * need little of it. Any thread may ask for progress; the rest is its owner's. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_POOL_WARMER_H
 #define FOLDKV_SCHED_POOL_WARMER_H
@@ -12,9 +11,9 @@
 
 struct pool_warmer;
 
-/* The cache is a loan until pool_warmer_free. NO_MEMORY, or UNAVAILABLE if the thread could not be
- * made. */
-enum status pool_warmer_new(const struct cache *cache,
+/* Starts with first_blocks[cache_groups]: each group's blocks before it are there. The cache is a
+ * loan until pool_warmer_free. NO_MEMORY, or UNAVAILABLE if the thread could not be made. */
+enum status pool_warmer_new(const struct cache *cache, const uint32_t *first_blocks,
                             struct pool_warmer **ret_warmer) MUST_USE;
 /* Ends the thread, done or not. Takes NULL. */
 void pool_warmer_free(struct pool_warmer **warmer);
