@@ -8,6 +8,13 @@
 
 #include "kernels/half.h"
 
+/* Bits of magnitudes; the constants are what every instruction set compares with. */
+enum {
+    QUANTISE_NO_NUMBER = 0x7f800000, /* from here on: NaN or inf */
+    QUANTISE_ZERO_BELOW = 0x0d800000, /* 2^-100: as good as zero, and neither d nor 127 / amax leaves the normal range */
+    QUANTISE_NAN = 0x7fc00000,
+};
+
 struct quantise_scale {
     float d;
     float inverse; /* 127 / amax */
@@ -16,10 +23,9 @@ struct quantise_scale {
 
 static inline struct quantise_scale quantise_scale(uint32_t amax_bits)
 {
-    if (amax_bits >= 0x7f800000u) /* NaN or inf */
-        return (struct quantise_scale){.d = float_from_bits(0x7fc00000u), .flat = true};
-    if (amax_bits <
-        0x0d800000u) /* under 2^-100: as good as zero, and neither d nor 127 / amax leaves the normal range */
+    if (amax_bits >= QUANTISE_NO_NUMBER)
+        return (struct quantise_scale){.d = float_from_bits(QUANTISE_NAN), .flat = true};
+    if (amax_bits < QUANTISE_ZERO_BELOW)
         return (struct quantise_scale){.flat = true};
     float amax = float_from_bits(amax_bits);
     return (struct quantise_scale){.d = amax / 127.0f, .inverse = 127.0f / amax};

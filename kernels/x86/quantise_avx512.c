@@ -12,6 +12,8 @@
 
 #include "kernels/quantise_scale.h"
 
+#define FOLD static inline __attribute__((always_inline))
+
 enum { BLOCKS = 16 };
 
 static inline __m512i magnitude(__m512 v)
@@ -19,11 +21,9 @@ static inline __m512i magnitude(__m512 v)
     return _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff));
 }
 
-/* Which block each lane holds after the folds below. */
-static inline __m512i in_order(__m512i folded)
+FOLD __m512i join(const bool adds, __m512i a, __m512i b)
 {
-    const __m512i at = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(at, folded);
+    return adds ? _mm512_add_epi32(a, b) : _mm512_max_epu32(a, b);
 }
 
 /* The halves of a and b, one above the other, by their greater lanes. */
@@ -35,6 +35,23 @@ static inline __m512i max_halves(__m512i a, __m512i b)
 static inline __m512i max_quarters(__m512i a, __m512i b)
 {
     return _mm512_max_epu32(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
+}
+
+/* quarter[i]: four lanes for each of the blocks 4i..4i+3. Lane b of the result: block b's four, added up or the
+ * greatest of them. */
+FOLD __m512i fold_quarters(const bool adds, const __m512i quarter[4])
+{
+    const __m512i in_order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512 pairs[2];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++)
+        pairs[i] = _mm512_castsi512_ps(
+            join(adds, _mm512_unpacklo_epi64(quarter[2 * i], quarter[2 * i + 1]),
+                 _mm512_unpackhi_epi64(quarter[2 * i], quarter[2 * i + 1])));
+    __m512i folded = join(adds, _mm512_castps_si512(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88)),
+                          _mm512_castps_si512(_mm512_shuffle_ps(pairs[0], pairs[1], 0xdd)));
+    return _mm512_permutexvar_epi32(in_order, folded);
 }
 
 /* Lane b: the bits of the greatest magnitude in block b. */
@@ -52,13 +69,7 @@ static inline __m512i fold_max(const float *x)
         }
         quarter[i] = max_quarters(half[0], half[1]);
     }
-    __m512i low = _mm512_max_epu32(_mm512_unpacklo_epi64(quarter[0], quarter[1]),
-                                   _mm512_unpackhi_epi64(quarter[0], quarter[1]));
-    __m512i high = _mm512_max_epu32(_mm512_unpacklo_epi64(quarter[2], quarter[3]),
-                                    _mm512_unpackhi_epi64(quarter[2], quarter[3]));
-    __m512 even = _mm512_shuffle_ps(_mm512_castsi512_ps(low), _mm512_castsi512_ps(high), 0x88);
-    __m512 odd = _mm512_shuffle_ps(_mm512_castsi512_ps(low), _mm512_castsi512_ps(high), 0xdd);
-    return in_order(_mm512_max_epu32(_mm512_castps_si512(even), _mm512_castps_si512(odd)));
+    return fold_quarters(false, quarter);
 }
 
 /* Lane b: the sum of block b. */
@@ -70,13 +81,7 @@ static inline __m512i fold_add(const int8_t *quants)
     for (int i = 0; i < 4; i++)
         quarter[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), one,
                                          _mm512_loadu_si512(quants + 4 * i * ACT_BLOCK));
-    __m512i low = _mm512_add_epi32(_mm512_unpacklo_epi64(quarter[0], quarter[1]),
-                                   _mm512_unpackhi_epi64(quarter[0], quarter[1]));
-    __m512i high = _mm512_add_epi32(_mm512_unpacklo_epi64(quarter[2], quarter[3]),
-                                    _mm512_unpackhi_epi64(quarter[2], quarter[3]));
-    __m512 even = _mm512_shuffle_ps(_mm512_castsi512_ps(low), _mm512_castsi512_ps(high), 0x88);
-    __m512 odd = _mm512_shuffle_ps(_mm512_castsi512_ps(low), _mm512_castsi512_ps(high), 0xdd);
-    return in_order(_mm512_add_epi32(_mm512_castps_si512(even), _mm512_castps_si512(odd)));
+    return fold_quarters(true, quarter);
 }
 
 /* quantise_scale of sixteen blocks; where one is flat its inverse is 0. */
@@ -84,12 +89,11 @@ static inline __m512 scales(__m512i amax_bits, __m512 *ret_inverse)
 {
     const __m512 level = _mm512_set1_ps(127.0f);
     __m512 amax = _mm512_castsi512_ps(amax_bits);
-    __mmask16 large = _mm512_cmpge_epu32_mask(amax_bits, _mm512_set1_epi32(0x7f800000));
-    __mmask16 small = _mm512_cmplt_epu32_mask(amax_bits, _mm512_set1_epi32(0x0d800000));
+    __mmask16 large = _mm512_cmpge_epu32_mask(amax_bits, _mm512_set1_epi32(QUANTISE_NO_NUMBER));
+    __mmask16 small = _mm512_cmplt_epu32_mask(amax_bits, _mm512_set1_epi32(QUANTISE_ZERO_BELOW));
     *ret_inverse = _mm512_maskz_div_ps((__mmask16) ~(large | small), level, amax);
     __m512 d = _mm512_maskz_div_ps((__mmask16)~small, amax, level);
-    return _mm512_mask_mov_ps(d, large,
-                              _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
+    return _mm512_mask_mov_ps(d, large, _mm512_castsi512_ps(_mm512_set1_epi32(QUANTISE_NAN)));
 }
 
 static inline void quantise_blocks(const float *x, int8_t *quants, float *scale,
