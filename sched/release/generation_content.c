@@ -3,27 +3,16 @@
 #include "sched/release/generation_content.h"
 
 #include "config/gguf_hash.h"
+#include "sched/release/generation_id.h"
 #include "sched/release/kernel_plan.h"
-
-static bool read_digit(char c, uint8_t *ret)
-{
-    const char digits[] = "0123456789abcdef";
-    const char *at = c != '\0' ? strchr(digits, c) : NULL;
-    *ret = at != NULL ? (uint8_t)(at - digits) : 0;
-    return at != NULL;
-}
 
 static enum status checkpoint_hash(const struct gguf *gguf, const char *known,
                                    uint8_t ret_hash[SHA256_BYTES])
 {
     if (known == NULL)
         return gguf_hash_file(gguf, ret_hash);
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        uint8_t high, low;
-        bool is_hex = read_digit(known[2 * i], &high) && read_digit(known[2 * i + 1], &low);
-        ASSERT(is_hex);
-        ret_hash[i] = (uint8_t)(high << 4 | low);
-    }
+    ASSERT(generation_id_is_hash(known));
+    sha256_from_hex(known, ret_hash);
     return OK;
 }
 

@@ -95,19 +95,6 @@ void journal_put_state(struct change *change, const char *journal, struct record
     change_subject(change, journal);
 }
 
-static enum status namespace_of(struct registry *r, const char *id, char ret_namespace[SHA256_HEX],
-                                struct why *ret_why)
-{
-    struct record row;
-    ret_namespace[0] = '\0';
-    if (id[0] == '\0')
-        return OK;
-    TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    record_copy_text(&row, "namespace", ret_namespace, SHA256_HEX);
-    record_release(&row);
-    return OK;
-}
-
 static enum status put_journal(struct registry *r, struct change *change, struct journal_case *c,
                                const char *evidence, struct why *ret_why)
 {
@@ -115,8 +102,8 @@ static enum status put_journal(struct registry *r, struct change *change, struct
     struct record row;
     TRY(registry_last_key(r, REGISTRY_JOURNALS, last, ret_why));
     registry_number_key((int64_t)strtoll(last, NULL, 10) + 1, c->journal);
-    TRY(namespace_of(r, c->candidate, c->candidate_namespace, ret_why));
-    TRY(namespace_of(r, c->older, c->older_namespace, ret_why));
+    TRY(release_namespace_of(r, c->candidate, c->candidate_namespace, ret_why));
+    TRY(release_namespace_of(r, c->older, c->older_namespace, ret_why));
     if (c->kind == JOURNAL_ROLLBACK) /* its receipt first: the row is judged as it is written */
         journal_put_step(change, c->journal, STEP_STOP_NEW_CANDIDATE_ADMISSION, 1, c->candidate,
                          c->started_us, &(struct record){0});

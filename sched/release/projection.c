@@ -9,18 +9,6 @@
 
 #include "sched/release/release.h"
 
-static enum status take_namespace(struct registry *r, const char *id,
-                                  char ret_namespace[SHA256_HEX], struct why *ret_why)
-{
-    struct record row;
-    if (id[0] == '\0')
-        return OK;
-    TRY(registry_get(r, REGISTRY_GENERATIONS, id, &row, ret_why));
-    record_copy_text(&row, "namespace", ret_namespace, SHA256_HEX);
-    record_release(&row);
-    return OK;
-}
-
 enum status projection_read(struct registry *registry, struct projection *ret_projection,
                             struct why *ret_why)
 {
@@ -48,9 +36,9 @@ enum status projection_read(struct registry *registry, struct projection *ret_pr
     record_release(&route);
     p->is_candidate_admitted =
         p->candidate[0] != '\0' && strcmp(p->candidate, p->barred) != 0 && p->is_writable;
-    TRY(take_namespace(registry, p->stable, p->stable_namespace, ret_why));
-    TRY(take_namespace(registry, p->candidate, p->candidate_namespace, ret_why));
-    TRY(take_namespace(registry, p->pinned, p->pinned_namespace, ret_why));
+    TRY(release_namespace_of(registry, p->stable, p->stable_namespace, ret_why));
+    TRY(release_namespace_of(registry, p->candidate, p->candidate_namespace, ret_why));
+    TRY(release_namespace_of(registry, p->pinned, p->pinned_namespace, ret_why));
     return OK;
 }
 

@@ -19,6 +19,19 @@ enum status release_route(struct registry *registry, struct record *ret_route, s
     return registry_get(registry, REGISTRY_ROUTES, RELEASE_ROUTE, ret_route, ret_why);
 }
 
+enum status release_namespace_of(struct registry *registry, const char *id,
+                                 char ret_namespace[SHA256_HEX], struct why *ret_why)
+{
+    struct record row;
+    ret_namespace[0] = '\0';
+    if (id[0] == '\0')
+        return OK;
+    TRY(registry_get(registry, REGISTRY_GENERATIONS, id, &row, ret_why));
+    record_copy_text(&row, "namespace", ret_namespace, SHA256_HEX);
+    record_release(&row);
+    return OK;
+}
+
 /* A search for the generation of a name. */
 struct search {
     const char *name;

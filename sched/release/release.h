@@ -56,6 +56,9 @@ enum status release_find(struct registry *registry, const char *id_or_name, char
                          struct record *ret_generation, struct why *ret_why) MUST_USE;
 enum status release_route(struct registry *registry, struct record *ret_route,
                           struct why *ret_why) MUST_USE;
+/* The namespace that a generation is under; "" for the id "". NOT_FOUND. */
+enum status release_namespace_of(struct registry *registry, const char *id,
+                                 char ret_namespace[SHA256_HEX], struct why *ret_why) MUST_USE;
 /* Part of a change: moves a generation's row, whatever the move (the rules judge it). */
 enum status release_put_state(struct registry *registry, struct change *change, const char *id,
                               enum generation_state to, const char *reason,

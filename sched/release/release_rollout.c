@@ -189,9 +189,8 @@ static enum status check_start(struct registry *r, const char *candidate,
                        candidate,
                        state != GENERATION_STATE_COUNT ? generation_state_text(state) : "nothing");
     TRY(release_route(r, &route, ret_why));
-    const char *stable = record_text(&route, "stable");
     bool is_routed = record_has(&route, "candidate") || record_has(&route, "barred");
-    snprintf(ret_baseline, SHA256_HEX, "%s", stable != NULL ? stable : "");
+    record_copy_text(&route, "stable", ret_baseline, SHA256_HEX);
     record_release(&route);
     return is_routed ? why_set(ret_why, STATUS_TRANSITION_IN_PROGRESS, "route",
                                "another transition is in progress")
@@ -256,9 +255,8 @@ static enum status find_way_back(struct registry *r, const struct change_terms *
     if (s != OK && s != STATUS_NOT_FOUND)
         return s;
     TRY(release_route(r, &route, ret_why));
-    const char *text = record_text(&route, "stable");
     bool has_previous = record_has(&route, "previous");
-    snprintf(stable, sizeof stable, "%s", text != NULL ? text : "");
+    record_copy_text(&route, "stable", stable, sizeof stable);
     record_release(&route);
     s = has_previous ? release_rollout_find_promoted(r, stable, ret_rollout, ret_why)
                      : STATUS_NOT_FOUND;

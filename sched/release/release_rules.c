@@ -50,9 +50,8 @@ enum status release_rules_receipts(struct registry *registry, const struct recor
     for (int i = 0; s == OK && i < AGREEMENT_RECEIPTS; i++)
         s = receipt_of(registry, &named, agreement_receipt_text((enum agreement_receipt)i),
                        &receipts[i], ret_why);
-    const char *identity = record_text(generation, "identity");
     if (s == OK)
-        s = agreement_check(receipts, identity != NULL ? identity : "", ret_why);
+        s = agreement_check(receipts, record_text_or_empty(generation, "identity"), ret_why);
     const char *space = record_text(generation, "namespace");
     const char *found = record_text(&receipts[RECEIPT_CACHE], "namespace");
     if (s == OK && (space == NULL || found == NULL || strcmp(space, found) != 0)) {
@@ -134,8 +133,7 @@ static enum status see_journal(void *user, const char *key, const struct record 
         return OK;
     if (!journal_kind_find(record_text(body, "kind"), &kind) || candidate == NULL)
         return refuse(ret_why, "journal", "a journal without a kind or a candidate", key);
-    const char *rollout = record_text(body, "rollout");
-    snprintf(open->rollout, sizeof open->rollout, "%s", rollout != NULL ? rollout : "");
+    record_copy_text(body, "rollout", open->rollout, sizeof open->rollout);
     open->is_blocked = strcmp(state, "blocked") == 0;
     open->n_promotions += kind == JOURNAL_PROMOTION;
     if (kind == JOURNAL_ROLLBACK) {
@@ -268,9 +266,9 @@ static enum status check_rollback(struct registry *r, const struct open_journals
         return refuse(ret_why, "route", "the candidate of an open rollback is not barred",
                       open->candidate);
     enum status s = registry_get(r, REGISTRY_GENERATIONS, open->candidate, &generation, ret_why);
-    const char *key = record_text(&generation, "namespace");
     if (s == OK)
-        s = registry_get(r, REGISTRY_NAMESPACES, key != NULL ? key : "", &space, ret_why);
+        s = registry_get(r, REGISTRY_NAMESPACES, record_text_or_empty(&generation, "namespace"),
+                         &space, ret_why);
     bool is_fenced =
         strcmp(state_of(&space), "fenced") == 0 || strcmp(state_of(&space), "freed") == 0;
     bool is_routed =
