@@ -7,10 +7,10 @@
  *         same values for every tile: an instruction set with QUANT_UNPACKS takes two panels then, unpacks a piece of them,
  *         and multiplies it with all the block's rows, in nearly equal tiles of at most ROWS_TWO, before the next piece.
  *         Between pieces the sums wait in the outputs.
- *         Whoever reads the weights from memory (the first tile of a strip, or unpacking) prefetches. One row does
- *         nothing but wait for memory and prefetches into the first level. With several rows the activations are met again
- *         and again, and prefetches into the first level hold its few miss buffers against them (eight rows of Q8_0 took 1.6
- *         times as long): they stop at the second.
+ *         The first tile of a strip reads its weights from memory and prefetches; tiles of two panels ask for the next
+ *         piece, each a part of it. One row does nothing but wait for memory and prefetches into the first level. With
+ *         several rows the activations are met again and again, and prefetches into the first level hold its few miss buffers
+ *         against them (eight rows of Q8_0 took 1.6 times as long): they stop at the second.
  * ALWAYS  (1) A tile's shape and a piece's end change no output's operations or their order: a sum is an f32 in a register and in
  *         memory.
  *
@@ -52,22 +52,25 @@ QUANT_INLINE size_t quant_share_bytes(const enum weight_type type)
     return quant_block_bytes(type) / quant_groups(type);
 }
 
-/* The lines of a group's share QUANT_AHEAD_BYTES on in each panel; past its end, in the panel that follows the strip. */
-QUANT_INLINE void quant_prefetch(const enum weight_type type, const int panels, const int rows,
+/* Where group i's share of its panel's bytes starts. */
+QUANT_INLINE size_t quant_share_at(const enum weight_type type, uint32_t i)
+{
+    const uint32_t groups = quant_groups(type);
+    return i / groups * quant_block_bytes(type) + i % groups * quant_share_bytes(type);
+}
+
+/* The lines of a group's share so far on; past the panel's end, those of the panel behind. */
+QUANT_INLINE void quant_prefetch(const enum weight_type type, const int rows,
                                  const struct quant_tile *t, size_t at)
 {
     const bool far = rows >= QUANT_FAR_ROWS;
-    size_t ahead = at + (far ? QUANT_FAR_BYTES : QUANT_AHEAD_BYTES);
-    if (panels > 1 && ahead >= t->panel_bytes)
-        ahead += (size_t)(panels - 1) * t->panel_bytes;
-#pragma GCC unroll 2
-    for (int p = 0; p < panels; p++)
+    at += far ? QUANT_FAR_BYTES : QUANT_AHEAD_BYTES;
 #pragma GCC unroll 9
-        for (size_t line = 0; line < quant_share_bytes(type); line += 64)
-            if (far)
-                prefetch_line_far(t->w, (size_t)p * t->panel_bytes + ahead + line);
-            else
-                prefetch_line(t->w, (size_t)p * t->panel_bytes + ahead + line);
+    for (size_t line = 0; line < quant_share_bytes(type); line += 64)
+        if (far)
+            prefetch_line_far(t->w, at + line);
+        else
+            prefetch_line(t->w, at + line);
 }
 
 /* A tile stores its outputs at its end, row by row to a line of its own; of many rows those have left the
@@ -144,7 +147,7 @@ QUANT_INLINE uint32_t quant_strip(const enum weight_type type, uint32_t rows, ui
                                   const struct quant_tile *t)
 {
 #ifdef QUANT_UNPACKS
-    if (rows >= quant_rows_for_two(type) && panels_left >= 2) {
+    if (rows > ROWS_ONE && panels_left >= 2) {
         quant_strip_two(type, rows, t);
         return 2;
     }

@@ -166,25 +166,31 @@ QUANT_INLINE void store_outputs(float *out, __m512 v, uint32_t outputs)
     _mm512_mask_storeu_ps(out, outputs_mask(outputs), v);
 }
 
-/* Half h of one activation row's group for every panel of the tile: its integer sums as floats. */
+/* One activation row's group for every panel of the tile: of each half its integer sums as floats. */
 QUANT_INLINE void half_sums(const enum weight_type type, const int panels, const int8_t *q,
-                            const int32_t *sum, __m512i w[2][8], const unsigned h, __m512 ret[2])
+                            const int32_t *sum, __m512i w[2][8], __m512 ret[2][2])
 {
-    __m512i sums[2];
-    sums[0] = sums[1] = starting_sum(type, sum + h);
+    __m512i sums[2][2];
+#pragma GCC unroll 2
+    for (unsigned h = 0; h < 2; h++)
+        sums[h][0] = sums[h][1] = starting_sum(type, sum + h);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        __m512i quad = broadcast_quad(q + h * ACT_BLOCK + 4 * j);
-        if (panels ==
-            2) /* one load for both panels: the compiler would fold it into each product */
-            __asm__("" : "+v"(quad));
+    for (int j = 0; j < 4; j++)
+#pragma GCC unroll 2
+        for (unsigned h = 0; h < 2; h++) {
+            __m512i quad = broadcast_quad(q + h * ACT_BLOCK + 4 * j);
+            if (panels ==
+                2) /* one load for both panels: the compiler would fold it into each product */
+                __asm__("" : "+v"(quad));
+#pragma GCC unroll 2
+            for (int p = 0; p < panels; p++)
+                sums[h][p] = _mm512_dpbusd_epi32(sums[h][p], w[p][4 * h + (unsigned)j], quad);
+        }
+#pragma GCC unroll 2
+    for (unsigned h = 0; h < 2; h++)
 #pragma GCC unroll 2
         for (int p = 0; p < panels; p++)
-            sums[p] = _mm512_dpbusd_epi32(sums[p], w[p][4 * h + (unsigned)j], quad);
-    }
-#pragma GCC unroll 2
-    for (int p = 0; p < panels; p++)
-        ret[p] = _mm512_cvtepi32_ps(sums[p]);
+            ret[h][p] = _mm512_cvtepi32_ps(sums[h][p]);
 }
 
 /* One activation row's group i for every panel of the tile: acc += its products. */
@@ -195,16 +201,15 @@ QUANT_INLINE void row_group(const enum weight_type type, const int panels,
     const int8_t *q = t->q + (size_t)r * t->q_stride + (size_t)i * QUANT_COLUMNS;
     size_t s = (size_t)r * t->scale_stride + 2 * (size_t)i;
     const bool is_fine = quant_is_fine(type);
-    __m512 product[2];
+    __m512 product[2], f[2][2];
+    half_sums(type, panels, q, t->sum + s, w, f);
 #pragma GCC unroll 2
     for (unsigned h = 0; h < 2; h++) {
-        __m512 f[2];
-        half_sums(type, panels, q, t->sum + s, w, h, f);
         __m512 dx = _mm512_set1_ps(t->d[s + h]);
 #pragma GCC unroll 2
         for (int p = 0; p < panels; p++) {
-            product[p] =
-                is_fine || h == 0 ? _mm512_mul_ps(f[p], dx) : _mm512_fmadd_ps(f[p], dx, product[p]);
+            product[p] = is_fine || h == 0 ? _mm512_mul_ps(f[h][p], dx)
+                                           : _mm512_fmadd_ps(f[h][p], dx, product[p]);
             if (is_fine || h == 1)
                 acc[p] = _mm512_fmadd_ps(d[p][is_fine ? h : 0], product[p], acc[p]);
         }
@@ -243,13 +248,6 @@ QUANT_INLINE void load_group_scales(const enum weight_type type, const struct qu
     group_scales(type, block, scales, g, d, m);
 }
 
-/* Where group i's share of its panel's bytes starts. */
-QUANT_INLINE size_t share_at(const enum weight_type type, uint32_t i)
-{
-    const uint32_t groups = quant_groups(type);
-    return i / groups * quant_block_bytes(type) + i % groups * quant_share_bytes(type);
-}
-
 QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
                              const struct quant_tile *t)
 {
@@ -260,7 +258,7 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
         acc[r][0] = _mm512_setzero_ps();
     for (uint32_t i = 0; i < t->n_blocks * quant_groups(type); i++) {
         if (t->stream)
-            quant_prefetch(type, 1, rows, t, share_at(type, i));
+            quant_prefetch(type, rows, t, quant_share_at(type, i));
         __m512i w[2][8];
         __m512 d[2][2], m[2][2];
         load_quads(type, group_values(type, t, 0, i), w[0]);
@@ -280,7 +278,6 @@ QUANT_INLINE void quant_unpack(const enum weight_type type, const struct quant_t
     const uint32_t scales_of_group = quant_is_fine(type) ? 2 : 1;
     struct quant_scales scales[2];
     for (uint32_t k = 0; k < n; k++) {
-        quant_prefetch(type, 2, ROWS_ONE, t, share_at(type, first + k));
 #pragma GCC unroll 2
         for (int p = 0; p < 2; p++) {
             __m512i w[8];
@@ -331,7 +328,7 @@ QUANT_INLINE void load_unpacked(const enum weight_type type, const struct quant_
 
 QUANT_INLINE void quant_piece_tile(const enum weight_type type, const int rows,
                                    const struct quant_tile *t, uint32_t first, uint32_t n,
-                                   const struct quant_group *piece)
+                                   const struct quant_group *piece, struct quant_next *next)
 {
     const uint32_t outputs[2] = {t->outputs, t->outputs - PANEL_ROWS};
     __m512 acc[ROWS_TWO][2];
@@ -345,6 +342,7 @@ QUANT_INLINE void quant_piece_tile(const enum weight_type type, const int rows,
     for (uint32_t k = 0; k < n; k++) {
         __m512i w[2][8];
         __m512 d[2][2], m[2][2];
+        quant_prefetch_next(next);
         load_unpacked(type, t, first + k, &piece[k], w, d, m);
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++)
