@@ -2,8 +2,9 @@
  *
  * WHY     A block alone folds its maximum, divides twice and folds its sum, one number at a time: longer than all else
  *         that is done to it.
- * HOW     Sixteen blocks at once: their folds share the registers, and the divisions are of vectors. What is left of a
- *         row goes block by block, by the definition in quantise_scale.h.
+ * HOW     Sixteen blocks at once: their folds share the registers, the divisions are of vectors, and the bytes of four
+ *         blocks are put together there, too: to read again what was just stored in smaller parts is a wait. Shorter rows
+ *         go block by block, by the definition in quantise_scale.h.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_rows.h"
@@ -37,12 +38,16 @@ static inline __m512i max_quarters(__m512i a, __m512i b)
     return _mm512_max_epu32(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
 }
 
+/* Lane 4i + k of what it is applied to is lane 4k + i. */
+static inline __m512i quarters_in_order(void)
+{
+    return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+}
+
 /* quarter[i]: four lanes for each of the blocks 4i..4i+3. Lane b of the result: block b's four, added up or the
  * greatest of them. */
 FOLD __m512i fold_quarters(const bool adds, const __m512i quarter[4])
 {
-    const __m512i in_order =
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512 pairs[2];
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
@@ -51,7 +56,7 @@ FOLD __m512i fold_quarters(const bool adds, const __m512i quarter[4])
                  _mm512_unpackhi_epi64(quarter[2 * i], quarter[2 * i + 1])));
     __m512i folded = join(adds, _mm512_castps_si512(_mm512_shuffle_ps(pairs[0], pairs[1], 0x88)),
                           _mm512_castps_si512(_mm512_shuffle_ps(pairs[0], pairs[1], 0xdd)));
-    return _mm512_permutexvar_epi32(in_order, folded);
+    return _mm512_permutexvar_epi32(quarters_in_order(), folded);
 }
 
 /* Lane b: the bits of the greatest magnitude in block b. */
@@ -72,18 +77,6 @@ static inline __m512i fold_max(const float *x)
     return fold_quarters(false, quarter);
 }
 
-/* Lane b: the sum of block b. */
-static inline __m512i fold_add(const int8_t *quants)
-{
-    const __m512i one = _mm512_set1_epi8(1);
-    __m512i quarter[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        quarter[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), one,
-                                         _mm512_loadu_si512(quants + 4 * i * ACT_BLOCK));
-    return fold_quarters(true, quarter);
-}
-
 /* quantise_scale of sixteen blocks; where one is flat its inverse is 0. */
 static inline __m512 scales(__m512i amax_bits, __m512 *ret_inverse)
 {
@@ -96,21 +89,38 @@ static inline __m512 scales(__m512i amax_bits, __m512 *ret_inverse)
     return _mm512_mask_mov_ps(d, large, _mm512_castsi512_ps(_mm512_set1_epi32(QUANTISE_NAN)));
 }
 
-static inline void quantise_blocks(const float *x, int8_t *quants, float *scale,
-                                   float *scaled_sum, int32_t *sum)
+/* Four blocks of x times the lanes of by, those that stand in one quarter, rounded: their bytes in order. A NaN or inf
+ * times 0 becomes an integer whose low byte is 0. */
+static inline __m512i quantise_four(const float *x, __m512 by)
 {
-    float inverse[BLOCKS] __attribute__((aligned(64)));
+    __m512 factor[] = {_mm512_permute_ps(by, 0x00), _mm512_permute_ps(by, 0x55),
+                       _mm512_permute_ps(by, 0xaa), _mm512_permute_ps(by, 0xff)};
+    __m512i q[4];
+#pragma GCC unroll 4
+    for (int b = 0; b < 4; b++) {
+        __m512 v = _mm512_mul_ps(_mm512_loadu_ps(x + b * ACT_BLOCK), factor[b]);
+        q[b] = _mm512_and_si512(_mm512_cvtps_epi32(v), _mm512_set1_epi32(0xff));
+    }
+    __m512i low = _mm512_packus_epi32(q[0], q[1]), high = _mm512_packus_epi32(q[2], q[3]);
+    return _mm512_permutexvar_epi32(quarters_in_order(), _mm512_packus_epi16(low, high));
+}
+
+static inline void quantise_blocks(const float *x, int8_t *quants, float *scale, float *scaled_sum,
+                                   int32_t *sum)
+{
+    const __m512i one = _mm512_set1_epi8(1);
     __m512 by;
     __m512 d = scales(fold_max(x), &by);
-    _mm512_store_ps(inverse, by);
-    /* A NaN or inf times 0 becomes an integer whose low byte is 0. */
-#pragma GCC unroll 16
-    for (int b = 0; b < BLOCKS; b++) {
-        __m512 v = _mm512_mul_ps(_mm512_loadu_ps(x + b * ACT_BLOCK), _mm512_set1_ps(inverse[b]));
-        _mm_storeu_si128((__m128i *)(void *)(quants + b * ACT_BLOCK),
-                         _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
+    __m512 quarter[] = {_mm512_shuffle_f32x4(by, by, 0x00), _mm512_shuffle_f32x4(by, by, 0x55),
+                        _mm512_shuffle_f32x4(by, by, 0xaa), _mm512_shuffle_f32x4(by, by, 0xff)};
+    __m512i sums[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        __m512i q = quantise_four(x + 4 * i * ACT_BLOCK, quarter[i]);
+        _mm512_storeu_si512(quants + 4 * i * ACT_BLOCK, q);
+        sums[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), one, q);
     }
-    __m512i total = fold_add(quants);
+    __m512i total = fold_quarters(true, sums);
     _mm512_storeu_ps(scale, d);
     _mm512_storeu_ps(scaled_sum, _mm512_mul_ps(d, _mm512_cvtepi32_ps(total)));
     _mm512_storeu_si512(sum, total);
@@ -134,11 +144,14 @@ static inline void quantise_block(const float *x, int8_t *quants, float *scale, 
 void quantise__avx512(const float *x, uint32_t n, int8_t *quants, float *scale, float *scaled_sum,
                       int32_t *sum)
 {
-    uint32_t b = 0, n_blocks = n / ACT_BLOCK;
-    for (; n_blocks - b >= BLOCKS; b += BLOCKS)
-        quantise_blocks(x + (size_t)b * ACT_BLOCK, quants + (size_t)b * ACT_BLOCK, scale + b,
-                        scaled_sum + b, sum + b);
-    for (; b < n_blocks; b++)
+    uint32_t n_blocks = n / ACT_BLOCK;
+    for (uint32_t b = 0; n_blocks < BLOCKS && b < n_blocks; b++)
         quantise_block(x + (size_t)b * ACT_BLOCK, quants + (size_t)b * ACT_BLOCK, scale + b,
                        scaled_sum + b, sum + b);
+    for (uint32_t b = 0; n_blocks >= BLOCKS && b < n_blocks; b += BLOCKS) {
+        uint32_t left = n_blocks - b;
+        uint32_t at = left < BLOCKS ? n_blocks - BLOCKS : b; /* some of the last once again */
+        quantise_blocks(x + (size_t)at * ACT_BLOCK, quants + (size_t)at * ACT_BLOCK, scale + at,
+                        scaled_sum + at, sum + at);
+    }
 }
