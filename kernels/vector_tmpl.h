@@ -5,7 +5,9 @@
  *         them on one thread's path.
  * HOW     Sixteen lanes at a time; a tail goes through a padded array on the stack, so nothing is
  *         read past the end and every element sees the same operations.
- * ALWAYS  (1) Sums run lane i over elements i, i + 16, ..., then v16_fold_add.  rms_norm, logits_weigh
+ * ALWAYS  (1) Sums run lane i over elements i, i + 16, ..., then v16_fold_add; squares lane i of chain c over elements
+ *             16 c + i, 64 + 16 c + i, ..., what is left over in chain 0, then (0 + 1) + (2 + 3).
+ *             logits_weigh, sum_of_squares
  *         (2) NaN and infinity stick: x * 0 + seen is NaN from the first of them on.  logits_peak
  *
  * The includer defines LANES_x and VECTOR_NAME(op). */
@@ -35,14 +37,26 @@ LANES_INLINE void store_tail(float *p, v16 v, uint32_t n)
     memcpy(p, all, n * sizeof *p);
 }
 
+/* In four chains, so that none waits for itself: a row's norm is on the path of everything behind it. */
+LANES_INLINE float sum_of_squares(const float *x, uint32_t n)
+{
+    v16 squares[4] = {v16_zero(), v16_zero(), v16_zero(), v16_zero()};
+    uint32_t i = 0;
+    for (; n - i >= 4 * LANES; i += 4 * LANES)
+        for (uint32_t chain = 0; chain < 4; chain++) {
+            v16 v = v16_load(x + i + chain * LANES);
+            squares[chain] = v16_fma(v, v, squares[chain]);
+        }
+    for (; i < n; i += LANES) {
+        v16 v = v16_load(x + i);
+        squares[0] = v16_fma(v, v, squares[0]);
+    }
+    return v16_fold_add(v16_add(v16_add(squares[0], squares[1]), v16_add(squares[2], squares[3])));
+}
+
 void VECTOR_NAME(rms_norm)(const float *x, const float *weight, float eps, uint32_t n, float *out)
 {
-    v16 squares = v16_zero();
-    for (uint32_t i = 0; i < n; i += LANES) {
-        v16 v = v16_load(x + i);
-        squares = v16_fma(v, v, squares);
-    }
-    v16 scale = v16_set1(1.0f / sqrtf(v16_fold_add(squares) / (float)n + eps));
+    v16 scale = v16_set1(1.0f / sqrtf(sum_of_squares(x, n) / (float)n + eps));
     for (uint32_t i = 0; i < n; i += LANES)
         v16_store(out + i, v16_mul(v16_mul(v16_load(x + i), scale), v16_load(weight + i)));
 }

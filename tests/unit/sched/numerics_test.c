@@ -77,7 +77,7 @@ START_TEST(what_decides_a_bit_is_named)
 {
     char text[KERNEL_NUMERICS_ROOM];
     kernel_numerics(KERNEL_CONTRACT, text);
-    ck_assert_str_eq(text, "contract-2 act-i8x16 chunk-256 step-64 page-64");
+    ck_assert_str_eq(text, "contract-3 act-i8x16 chunk-256 step-64 page-64");
 }
 END_TEST
 
