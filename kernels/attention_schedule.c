@@ -19,13 +19,15 @@
 
 #include "kernels/attention_priv.h"
 
-/* What a token costs a tile: reading it weighs as much as six rows' arithmetic. A tile itself,
- * gathering and finishing included, weighs as much as so many tokens. */
-enum { TOKEN_WEIGHT = 6, TILE_WEIGHT_TOKENS = 16 };
+/* What a token costs a tile, in rows' arithmetic: that of its rows and of one more, or the time that the token takes to
+ * come from memory, behind which few rows' arithmetic hides. A tile itself, gathering and finishing included, weighs as
+ * much as so many tokens. */
+enum { TOKEN_ROWS_LEAST = 5, TILE_WEIGHT_TOKENS = 16 };
 
 static uint64_t tile_token_cost(const struct attention_tile *tile)
 {
-    return TOKEN_WEIGHT + (uint64_t)tile->n_rows;
+    uint64_t rows = (uint64_t)tile->n_rows + 1;
+    return rows > TOKEN_ROWS_LEAST ? rows : TOKEN_ROWS_LEAST;
 }
 
 static uint64_t tile_cost(const struct attention_tile *tile)
