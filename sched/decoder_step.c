@@ -148,22 +148,37 @@ static void leave(struct decoder *d, uint32_t tid, const struct packed_matrix *m
     workers_barrier(d->workers);
 }
 
-/* A worker quantises the outputs it made itself: blocks of activations are as wide as a panel. */
-static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weights *w,
-                        const struct activations *x, const struct row_set *rows)
+/* Rows of gate and up that are made at once: their outputs are still in the second-level cache when they are multiplied
+ * and quantised. */
+enum { GATE_ROWS = 96 };
+
+/* A worker's columns of some rows. A worker quantises the outputs it made itself: blocks of activations are as wide as a
+ * panel. */
+static void gate_rows(struct decoder *d, const struct layer_weights *w, const struct activations *x,
+                      struct span rows, struct span panels)
 {
     const struct vector_kernels *v = &d->kernels->vector;
     silu_mul_fn *gate = d->model->graph->gate == GATE_GELU ? v->gelu_mul : v->silu_mul;
-    struct span panels = decoder_panel_share(d, &w->gate, tid);
     struct span columns = decoder_panel_columns(&w->gate, panels);
-    uint32_t n = columns.end - columns.first;
-    decoder_product(d, &w->gate, x, rows, panels, d->gate);
-    decoder_product(d, &w->up, x, rows, panels, d->up);
-    for (uint32_t i = 0; n > 0 && i < rows->n_runs; i++) {
-        for (uint32_t r = rows->runs[i].first; r < rows->runs[i].end; r++) {
-            size_t at = (size_t)r * d->model->graph->ffn + columns.first;
-            gate(d->gate + at, d->up + at, n, d->gate + at);
-            decoder_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
+    struct row_set part = {.n_runs = 1, .runs = {rows}};
+    decoder_product(d, &w->gate, x, &part, panels, d->gate);
+    decoder_product(d, &w->up, x, &part, panels, d->up);
+    for (uint32_t r = rows.first; r < rows.end; r++) {
+        size_t at = (size_t)r * d->model->graph->ffn + columns.first;
+        gate(d->gate + at, d->up + at, columns.end - columns.first, d->gate + at);
+        decoder_quantise(d, &d->ffn_act, d->gate, r, columns.first, columns.end);
+    }
+}
+
+static void gate_and_up(struct decoder *d, uint32_t tid, const struct layer_weights *w,
+                        const struct activations *x, const struct row_set *rows)
+{
+    struct span panels = decoder_panel_share(d, &w->gate, tid);
+    for (uint32_t i = 0; panels.first < panels.end && i < rows->n_runs; i++) {
+        struct span run = rows->runs[i];
+        for (uint32_t r = run.first, end; r < run.end; r = end) {
+            end = run.end - r < GATE_ROWS ? run.end : r + GATE_ROWS;
+            gate_rows(d, w, x, (struct span){r, end}, panels);
         }
     }
     workers_barrier(d->workers);
