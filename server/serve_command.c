@@ -17,6 +17,7 @@
 #include "server/listen_address.h"
 #include "server/log.h"
 #include "server/loop.h"
+#include "server/model_file.h"
 #include "server/release_stats.h"
 #include "server/service_notify.h"
 
@@ -143,7 +144,7 @@ static enum status open_admin(struct parts *p, struct why *ret_why)
     return OK;
 }
 
-static enum status start_releases(struct parts *p, struct why *ret_why)
+static enum status start_releases(struct parts *p, const struct gguf *gguf, struct why *ret_why)
 {
     const struct options *o = &p->service.options;
     struct releases_terms terms = {.engine = p->service.engine,
@@ -155,7 +156,8 @@ static enum status start_releases(struct parts *p, struct why *ret_why)
                                    .control_bytes = o->release_control_bytes,
                                    .cache_type = o->cache_type,
                                    .isa = o->kernels_isa,
-                                   .name = o->model_name};
+                                   .name = o->model_name,
+                                   .opened = gguf};
     terms.stop_ids =
         vocabulary_stop_ids(tokenizer_vocabulary(p->service.tokenizer), &terms.n_stop_ids);
     TRY(releases_start(p->service.releases, &terms, ret_why));
@@ -176,19 +178,25 @@ static void name_model(struct service *service, const char *path)
     snprintf(service->model_name, sizeof service->model_name, "%s", name);
 }
 
+static enum status load_from(struct parts *p, const struct gguf *gguf, const char *path,
+                             struct why *ret_why)
+{
+    TRY(why_in_file(ret_why, tokenizer_new(gguf, &p->service.tokenizer, ret_why), path));
+    TRY(make_engine(p, ret_why));
+    enum status s = start_releases(p, gguf, ret_why);
+    return s == STATUS_BAD_FILE ? why_in_file(ret_why, s, path) : s;
+}
+
 static enum status load(struct parts *p, const char *path, struct why *ret_why)
 {
-    struct gguf *gguf = NULL;
+    struct model_file file;
     TRY(open_releases(p, path, ret_why));
     TRY(open_admin(p, ret_why));
     path = releases_stable_file(p->service.releases);
-    TRY(gguf_open(path, &gguf, ret_why));
-    enum status s = tokenizer_new(gguf, &p->service.tokenizer, ret_why);
-    gguf_free(&gguf);
-    TRY(why_in_file(ret_why, s, path));
-    TRY(make_engine(p, ret_why));
-    s = start_releases(p, ret_why);
-    TRY(s == STATUS_BAD_FILE ? why_in_file(ret_why, s, path) : s);
+    TRY(model_file_open(path, &file, ret_why));
+    enum status s = load_from(p, file.gguf, path, ret_why);
+    model_file_close(&file);
+    TRY(s);
     name_model(&p->service, path);
     p->service.created_s = (int64_t)time(NULL);
     return OK;

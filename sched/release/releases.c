@@ -322,14 +322,13 @@ static enum status start_loader(struct releases *r, struct why *ret_why)
     return OK;
 }
 
-/* What candidates' tokenizers are held against. */
-static enum status read_tokenizer(struct releases *r, struct why *ret_why)
+enum status releases_open_stable(struct releases *r, struct why *ret_why)
 {
-    struct gguf *gguf = NULL;
-    TRY(gguf_open(releases_stable_file(r), &gguf, ret_why));
-    enum status s = generation_content_tokenizer(gguf, r->tokenizer);
-    gguf_free(&gguf);
-    return s;
+    r->terms.opened = NULL;
+    gguf_free(&r->own_opened);
+    TRY(gguf_open(r->stable_file, &r->own_opened, ret_why));
+    r->terms.opened = r->own_opened;
+    return OK;
 }
 
 /* Nobody asks again after a day. */
@@ -354,15 +353,12 @@ static void say_other_model(const struct releases *r, struct why *ret_why)
                 r->model, found.text);
 }
 
-enum status releases_start(struct releases *r, const struct releases_terms *terms,
-                           struct why *ret_why)
+/* Stable's lane and those of the route; what candidates' tokenizers are held against. */
+static enum status load_all(struct releases *r, struct why *ret_why)
 {
     struct projection p;
-    r->terms = *terms;
-    if (terms->isa != NULL && terms->isa[0] != '\0')
-        TRY(kernels_pick_named(terms->isa, &r->kernels, ret_why));
-    else
-        kernels_pick(isa_available(), &r->kernels);
+    if (r->terms.opened == NULL)
+        TRY(releases_open_stable(r, ret_why));
     releases_copy_route(r, &p);
     if (p.stable[0] == '\0')
         TRY(releases_found(r, ret_why));
@@ -370,7 +366,21 @@ enum status releases_start(struct releases *r, const struct releases_terms *term
     if (s == STATUS_RECEIPTS_DISAGREE && r->model[0] != '\0')
         say_other_model(r, ret_why);
     TRY(s);
-    TRY(read_tokenizer(r, ret_why));
+    return generation_content_tokenizer(r->terms.opened, r->tokenizer);
+}
+
+enum status releases_start(struct releases *r, const struct releases_terms *terms,
+                           struct why *ret_why)
+{
+    r->terms = *terms;
+    if (terms->isa != NULL && terms->isa[0] != '\0')
+        TRY(kernels_pick_named(terms->isa, &r->kernels, ret_why));
+    else
+        kernels_pick(isa_available(), &r->kernels);
+    enum status s = load_all(r, ret_why);
+    r->terms.opened = NULL;
+    gguf_free(&r->own_opened);
+    TRY(s);
     struct why unheard;
     if (releases_do(r, forget_answers, NULL, &unheard) != OK)
         releases_say(r, true, "registry", "%s", unheard.text);

@@ -9,7 +9,6 @@
 #include "sched/release/agreement.h"
 
 struct founding {
-    struct gguf *gguf;
     struct generation_content content;
     char id[SHA256_HEX], space[SHA256_HEX], set[SHA256_HEX];
     const char *name;
@@ -62,10 +61,10 @@ static enum status read_content(struct releases *r, struct founding *f, struct w
     if (r->dir[0] != '\0') {
         TRY(releases_store(r, r->stable_file, hash, ret_why));
         TRY(releases_find_file(r, hash, r->stable_file, ret_why));
+        TRY(releases_open_stable(r, ret_why));
         f->has_object = true;
     }
-    TRY(gguf_open(r->stable_file, &f->gguf, ret_why));
-    TRY(generation_content_read(f->gguf, f->has_object ? hash : NULL, r->terms.cache_type,
+    TRY(generation_content_read(r->terms.opened, f->has_object ? hash : NULL, r->terms.cache_type,
                                 &r->kernels, &f->content, ret_why));
     return f->has_object ? OK : releases_keep_path(r, f->content.checkpoint, r->stable_file);
 }
@@ -79,7 +78,7 @@ static enum status load_first(struct releases *r, struct founding *f, struct why
     generation_id_namespace(f->id, 1, "", f->space);
     const struct release_load load = {.id = f->id,
                                       .space = f->space,
-                                      .opened = f->gguf,
+                                      .gguf = r->terms.opened,
                                       .kv_type = r->terms.cache_type,
                                       .cache_bytes = r->terms.cache_bytes,
                                       .checkpoint = f->content.checkpoint,
@@ -93,7 +92,6 @@ enum status releases_found(struct releases *r, struct why *ret_why)
 {
     struct founding f = {.name = usable_name(r->terms.name)};
     enum status s = load_first(r, &f, ret_why);
-    gguf_free(&f.gguf);
     if (s == OK)
         s = releases_do(r, found, &f, ret_why);
     for (int i = 0; i < AGREEMENT_RECEIPTS; i++)

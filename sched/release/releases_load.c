@@ -21,10 +21,10 @@
 
 /* ---- one lane ---- */
 
-static enum status make_receipts(const struct gguf *gguf, const struct release_load *load,
-                                 struct lane *lane, bool is_durable)
+static enum status make_receipts(const struct release_load *load, struct lane *lane,
+                                 bool is_durable)
 {
-    const struct receipt_sources sources = {.gguf = load->is_new ? gguf : NULL,
+    const struct receipt_sources sources = {.gguf = load->is_new ? load->gguf : NULL,
                                             .model = lane_model(lane),
                                             .cache = lane_cache(lane),
                                             .kernels = lane_kernels(lane),
@@ -78,7 +78,6 @@ static enum status put_lane(struct releases *r, const struct release_load *load,
 
 enum status releases_load(struct releases *r, const struct release_load *load, struct why *ret_why)
 {
-    struct gguf *gguf = NULL;
     struct lane *lane = NULL;
     struct lane_terms terms = {.cache_bytes = load->cache_bytes,
                                .cache_type = load->kv_type,
@@ -93,13 +92,9 @@ enum status releases_load(struct releases *r, const struct release_load *load, s
         terms.control_bytes = releases_quota_bytes(r, load->cache_bytes);
     if (load->checkpoint != NULL)
         sha256_from_hex(load->checkpoint, terms.checkpoint);
-    if (load->kept == NULL && load->opened == NULL)
-        TRY(gguf_open(load->file, &gguf, ret_why));
-    const struct gguf *file = gguf != NULL ? gguf : load->opened;
-    enum status s = lane_load(file, &terms, r->terms.engine, &lane, ret_why);
+    enum status s = lane_load(load->gguf, &terms, r->terms.engine, &lane, ret_why);
     if (s == OK && load->ret_receipts != NULL)
-        s = make_receipts(file, load, lane, r->dir[0] != '\0');
-    gguf_free(&gguf);
+        s = make_receipts(load, lane, r->dir[0] != '\0');
     if (s == OK)
         s = put_lane(r, load, &lane, ret_why);
     lane_free(&lane);
@@ -167,13 +162,12 @@ enum status releases_view(struct releases *r, const char *id, struct release_vie
 }
 
 /* The K/V type under which the file has the identity that it was registered with. */
-static enum status find_kv_type(struct releases *r, const struct release_view *v, const char *file,
-                                const char **ret_type, struct why *ret_why)
+static enum status find_kv_type(struct releases *r, const struct release_view *v,
+                                const struct gguf *gguf, const char **ret_type,
+                                struct why *ret_why)
 {
     static const char *const types[] = {"f16", "f32", "int8"};
-    struct gguf *gguf = NULL;
     struct generation_content content;
-    TRY(gguf_open(file, &gguf, ret_why));
     enum status s = OK;
     *ret_type = NULL;
     for (size_t i = 0; s == OK && i < ARRAY_LEN(types) && *ret_type == NULL; i++) {
@@ -181,7 +175,6 @@ static enum status find_kv_type(struct releases *r, const struct release_view *v
         if (s == OK && strcmp(content.identity, v->identity) == 0)
             *ret_type = types[i];
     }
-    gguf_free(&gguf);
     if (s == OK && *ret_type == NULL)
         s = why_set(ret_why, STATUS_RECEIPTS_DISAGREE, "identity",
                     "the file has identity %.16s under %s, the registry says %.16s, which it has under no K/V type",
@@ -268,13 +261,13 @@ static void note_loading(struct releases *r, const char *id)
 }
 
 static enum status load_view(struct releases *r, const struct change_terms *terms,
-                             struct release_view *v, const char *file, const struct lane *kept,
-                             struct why *ret_why)
+                             struct release_view *v, const struct gguf *gguf,
+                             const struct lane *kept, struct why *ret_why)
 {
     struct record receipts[AGREEMENT_RECEIPTS] = {0};
     struct release_load load = {.id = v->id,
                                 .space = v->space,
-                                .file = file,
+                                .gguf = gguf,
                                 .checkpoint = v->checkpoint,
                                 .kept = kept,
                                 .is_urgent = true,
@@ -284,7 +277,7 @@ static enum status load_view(struct releases *r, const struct change_terms *term
                                 .ret_receipts = receipts,
                                 .who = terms->who};
     if (kept == NULL)
-        TRY(find_kv_type(r, v, file, &load.kv_type, ret_why));
+        TRY(find_kv_type(r, v, gguf, &load.kv_type, ret_why));
     note_loading(r, v->id);
     enum status s = releases_load(r, &load, ret_why);
     note_loading(r, "");
@@ -301,6 +294,19 @@ static enum status load_view(struct releases *r, const struct change_terms *term
         record_release(&receipts[i]);
     if (s != OK && is_loaded)
         leave_space(r, v->space);
+    return s;
+}
+
+/* Stable's file is open already while the release side starts. */
+static enum status load_file(struct releases *r, const struct change_terms *terms,
+                             struct release_view *v, const char *file, struct why *ret_why)
+{
+    struct gguf *gguf = NULL;
+    if (r->terms.opened != NULL && strcmp(file, r->stable_file) == 0)
+        return load_view(r, terms, v, r->terms.opened, NULL, ret_why);
+    TRY(gguf_open(file, &gguf, ret_why));
+    enum status s = load_view(r, terms, v, gguf, NULL, ret_why);
+    gguf_free(&gguf);
     return s;
 }
 
@@ -322,7 +328,7 @@ enum status releases_bring_up(struct releases *r, const struct change_terms *ter
         TRY(releases_move(r, terms, id, GENERATION_LOADING, NULL, ret_why));
         v.state = GENERATION_LOADING;
     }
-    enum status s = load_view(r, terms, &v, file != NULL ? file : path, NULL, ret_why);
+    enum status s = load_file(r, terms, &v, file != NULL ? file : path, ret_why);
     struct why unheard;
     if (s != OK && v.state == GENERATION_LOADING &&
         releases_move(r, terms, id, GENERATION_REJECTED, ret_why->text, &unheard) != OK)
@@ -337,14 +343,19 @@ static enum status load_beside_file(struct releases *r, const struct release_vie
                                     struct release_load *load, struct why *ret_why)
 {
     char path[RELEASES_PATH_ROOM];
+    struct gguf *gguf = NULL;
     if (r->model[0] != '\0' && releases_find_file(r, v->checkpoint, path, NULL) != OK)
         snprintf(path, sizeof path, "%s", r->stable_file);
     else
         TRY(releases_find_file(r, v->checkpoint, path, ret_why));
-    TRY(find_kv_type(r, v, path, &load->kv_type, ret_why));
-    load->file = path;
+    TRY(gguf_open(path, &gguf, ret_why));
+    load->gguf = gguf;
     load->checkpoint = v->checkpoint;
-    return releases_load(r, load, ret_why);
+    enum status s = find_kv_type(r, v, gguf, &load->kv_type, ret_why);
+    if (s == OK)
+        s = releases_load(r, load, ret_why);
+    gguf_free(&gguf);
+    return s;
 }
 
 enum status releases_load_beside(struct releases *r, const char *candidate, const char *baseline,

@@ -62,9 +62,10 @@ struct releases {
     char dir[RELEASES_PATH_ROOM];   /* "": in memory */
     char model[RELEASES_PATH_ROOM]; /* of the options; "": none */
     char stable_file[RELEASES_PATH_ROOM];
+    struct gguf *own_opened; /* terms.opened, if it is ours to free */
     struct why opening_fault; /* why the registry took no writes when it was opened; "" */
     struct releases_host host;
-    struct releases_terms terms;
+    struct releases_terms terms; /* its opened is NULL once the release side has started */
     struct kernels kernels; /* picked once, for what is registered */
     char tokenizer[SHA256_HEX];
 
@@ -145,6 +146,8 @@ enum status releases_watch_start(struct releases *r, struct why *ret_why) MUST_U
 
 /* ---- releases.c ---- */
 
+/* stable_file into terms.opened, until the end of releases_start. Whoever starts. */
+enum status releases_open_stable(struct releases *r, struct why *ret_why) MUST_USE;
 int64_t releases_now_us(void);
 void releases_say(const struct releases *r, bool is_bad, const char *what, const char *format, ...)
     PRINTF_LIKE(4, 5);
@@ -195,10 +198,10 @@ enum status releases_reconcile(struct releases *r, bool is_start, struct why *re
 
 /* A lane for a generation under a namespace, in the engine and in the book. */
 struct release_load {
-    const char *id, *space, *file, *kv_type;
-    const struct gguf *opened; /* the file, by whoever read it already; NULL: it is opened */
+    const char *id, *space, *kv_type;
+    const struct gguf *gguf; /* the file */
     const char *checkpoint; /* the file's hash, as far as it is known; NULL: it is not */
-    const struct lane *kept; /* in whose stead: file, opened and kv_type are not looked at; NULL: none */
+    const struct lane *kept; /* in whose stead: gguf and kv_type are not looked at; NULL: none */
     bool is_urgent;          /* of a kept one */
     bool is_new;             /* its receipts will be kept, with every tensor's hash where they last */
     bool is_control;
