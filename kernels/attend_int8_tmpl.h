@@ -15,8 +15,8 @@
 #ifndef FOLDKV_KERNELS_ATTEND_INT8_TMPL_H
 #define FOLDKV_KERNELS_ATTEND_INT8_TMPL_H
 
-#include "kernels/half.h"
 #include "kernels/lanes_int8.h"
+#include "kernels/quantise_scale.h"
 
 enum {
     I8_QUAD_BYTES = 4 * ATTEND_UNIT, /* a quad of columns, or of tokens, of sixteen lanes */
@@ -40,22 +40,6 @@ typedef void qk_i8_fn(const struct step *step, uint32_t unit, const struct i8_ro
 typedef void pv_i8_fn(const struct step *step, uint32_t column, const struct i8_rows *rows,
                       uint32_t row, float *acc);
 
-/* What a number of greatest magnitude `bits` is stored as: level; smaller ones in proportion. */
-struct i8_scale {
-    float one;     /* what a multiplier of 1 stands for; NaN if the magnitude is no number */
-    float inverse; /* 0 if there is nothing to multiply */
-};
-
-LANES_INLINE struct i8_scale i8_scale_of(uint32_t bits, float level)
-{
-    float top = float_from_bits(bits);
-    if (bits >= 0x7f800000u) /* NaN or inf */
-        return (struct i8_scale){float_from_bits(0x7fc00000u), 0};
-    if (bits < 0x0d800000u) /* under 2^-100: neither quotient leaves the normal range */
-        return (struct i8_scale){0, 0};
-    return (struct i8_scale){top / level, level / top};
-}
-
 static void quantise_q(const struct attend_tile *tile, struct i8_rows *rows)
 {
     for (uint32_t r = 0; r < tile->n_rows; r++) {
@@ -63,16 +47,16 @@ static void quantise_q(const struct attend_tile *tile, struct i8_rows *rows)
         v16 top = v16_zero(), total = v16_zero();
         for (uint32_t i = 0; i < tile->d_qk; i += 16)
             top = v16_magnitude(top, v16_load(q + i));
-        struct i8_scale scale = i8_scale_of(v16_fold_magnitude(top), ATTEND_Q_LEVEL);
+        struct quantise_scale scale = quantise_scale(v16_fold_magnitude(top), ATTEND_Q_LEVEL);
         v16 inverse = v16_set1(scale.inverse);
         for (uint32_t i = 0; i < tile->d_qk; i += 16) {
             v16 x = v16_zero();
-            if (scale.inverse != 0)
+            if (!scale.flat)
                 x = v16_from_int(v16_round(v16_mul(v16_load(q + i), inverse)));
             i8_store_q(rows->q[r] + 2 * i, x);
             total = v16_add(total, x); /* exact: under 2^24 */
         }
-        rows->q_scale[r] = scale.one;
+        rows->q_scale[r] = scale.d;
         rows->q_total[r] = (int32_t)v16_fold_add(total);
     }
 }
@@ -172,8 +156,8 @@ LANES_INLINE void round_weights(const uint32_t first, const uint32_t units, floa
 /* Row after row would wait for each row's maximum; so all of them are found before the first is
  * divided by. */
 LANES_INLINE void attend_weigh(const uint32_t first, const uint32_t units,
-                               const struct attend_tile *tile, const struct step *step,
-                               uint32_t t0, float *weights, struct i8_rows *rows)
+                               const struct attend_tile *tile, const struct step *step, uint32_t t0,
+                               float *weights, struct i8_rows *rows)
 {
     float inverse[ATTEND_STEP_ROWS];
     for (uint32_t r = 0; r < tile->n_rows; r++) {
@@ -181,8 +165,8 @@ LANES_INLINE void attend_weigh(const uint32_t first, const uint32_t units,
         uint32_t bits = 0; /* of a row that sees nothing: its weights were never made */
         if (seen.first < seen.end)
             bits = scale_weights(first, units, seen, step, weights + r * SCORE_STRIDE);
-        struct i8_scale scale = i8_scale_of(bits, ATTEND_P_LEVEL);
-        rows->p_scale[r] = scale.one;
+        struct quantise_scale scale = quantise_scale(bits, ATTEND_P_LEVEL);
+        rows->p_scale[r] = scale.d;
         inverse[r] = scale.inverse;
     }
     for (uint32_t r = 0; r < tile->n_rows; r++) {
@@ -325,8 +309,7 @@ static void attend_step_i8(const struct attend_tile *tile, const struct step *st
     uint32_t n_blocks = (tile->n_rows + I8_BLOCK_ROWS - 1) / I8_BLOCK_ROWS;
     for (uint32_t b = 0; b < n_blocks; b++) {
         uint32_t r = tile->n_rows * b / n_blocks;
-        qk_i8_rows(step, tile->n_rows * (b + 1) / n_blocks - r, rows, r,
-                   scores + r * SCORE_STRIDE);
+        qk_i8_rows(step, tile->n_rows * (b + 1) / n_blocks - r, rows, r, scores + r * SCORE_STRIDE);
     }
     softmax_rows(tile, step, t0, scores, l);
     weigh_rows(tile, step, t0, scores, rows);

@@ -46,7 +46,7 @@ LANES_INLINE float store_round(uint32_t d, const float *from, float *ret_whole)
     v16 top = v16_zero();
     for (uint32_t i = 0; i < d; i += 16)
         top = v16_magnitude(top, v16_load(from + i));
-    struct quantise_scale scale = quantise_scale(v16_fold_magnitude(top));
+    struct quantise_scale scale = quantise_scale(v16_fold_magnitude(top), QUANTISE_BYTE);
     v16 inverse = v16_set1(scale.inverse);
     for (uint32_t i = 0; i < d; i += 16)
         v16_store(ret_whole + i,
@@ -69,8 +69,7 @@ void ATTEND_NAME(kv_store_i8)(uint32_t d_qk, uint32_t d_v, uint32_t token, const
     int8_t *v_bytes = (int8_t *)v_part + (size_t)(token / 4 * 4) * d_v + token % 4;
     for (uint32_t j = 0; j < d_v; j++)
         v_bytes[(size_t)4 * j] = (int8_t)(int32_t)whole[j];
-    memcpy((char *)v_part + (size_t)ATTEND_UNIT * d_v + token * sizeof scale, &scale,
-           sizeof scale);
+    memcpy((char *)v_part + (size_t)ATTEND_UNIT * d_v + token * sizeof scale, &scale, sizeof scale);
 }
 
 #endif

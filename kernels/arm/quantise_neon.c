@@ -15,7 +15,7 @@ void quantise__neon(const float *x, uint32_t n, int8_t *quants, float *scale, fl
             uint32x4_t bits = vreinterpretq_u32_f32(vld1q_f32(x + 4 * i));
             greatest = vmaxq_u32(greatest, vandq_u32(bits, vdupq_n_u32(0x7fffffff)));
         }
-        struct quantise_scale s = quantise_scale(vmaxvq_u32(greatest));
+        struct quantise_scale s = quantise_scale(vmaxvq_u32(greatest), QUANTISE_BYTE);
         int32x4_t q[4], total = vdupq_n_s32(0);
         for (int i = 0; i < 4; i++) {
             q[i] = s.flat ? vdupq_n_s32(0)

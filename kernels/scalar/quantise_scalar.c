@@ -15,7 +15,7 @@ void quantise__scalar(const float *x, uint32_t n, int8_t *quants, float *scale, 
             uint32_t bits = float_bits(x[i]) & 0x7fffffffu;
             amax_bits = bits > amax_bits ? bits : amax_bits;
         }
-        struct quantise_scale s = quantise_scale(amax_bits);
+        struct quantise_scale s = quantise_scale(amax_bits, QUANTISE_BYTE);
         int32_t total = 0;
         for (uint32_t i = 0; i < ACT_BLOCK; i++) {
             quants[i] = s.flat ? 0 : (int8_t)lrintf(x[i] * s.inverse);

@@ -34,7 +34,7 @@ void quantise__avx2(const float *x, uint32_t n, int8_t *quants, float *scale, fl
     for (uint32_t b = 0; b < n / ACT_BLOCK; b++, x += ACT_BLOCK, quants += ACT_BLOCK) {
         __m256 lo = _mm256_loadu_ps(x), hi = _mm256_loadu_ps(x + 8);
         struct quantise_scale s =
-            quantise_scale(fold_max(_mm256_max_epi32(magnitude(lo), magnitude(hi))));
+            quantise_scale(fold_max(_mm256_max_epi32(magnitude(lo), magnitude(hi))), QUANTISE_BYTE);
         __m256i q_lo = _mm256_setzero_si256(), q_hi = q_lo;
         if (!s.flat) {
             q_lo = _mm256_cvtps_epi32(_mm256_mul_ps(lo, _mm256_set1_ps(s.inverse)));

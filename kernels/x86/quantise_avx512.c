@@ -80,7 +80,7 @@ static inline __m512i fold_max(const float *x)
 /* quantise_scale of sixteen blocks; where one is flat its inverse is 0. */
 static inline __m512 scales(__m512i amax_bits, __m512 *ret_inverse)
 {
-    const __m512 level = _mm512_set1_ps(127.0f);
+    const __m512 level = _mm512_set1_ps(QUANTISE_BYTE);
     __m512 amax = _mm512_castsi512_ps(amax_bits);
     __mmask16 large = _mm512_cmpge_epu32_mask(amax_bits, _mm512_set1_epi32(QUANTISE_NO_NUMBER));
     __mmask16 small = _mm512_cmplt_epu32_mask(amax_bits, _mm512_set1_epi32(QUANTISE_ZERO_BELOW));
@@ -130,7 +130,8 @@ static inline void quantise_block(const float *x, int8_t *quants, float *scale, 
                                   int32_t *sum)
 {
     __m512 v = _mm512_loadu_ps(x);
-    struct quantise_scale s = quantise_scale((uint32_t)_mm512_reduce_max_epu32(magnitude(v)));
+    struct quantise_scale s =
+        quantise_scale((uint32_t)_mm512_reduce_max_epu32(magnitude(v)), QUANTISE_BYTE);
     __m512i q = _mm512_setzero_si512();
     if (!s.flat)
         q = _mm512_cvtps_epi32(_mm512_mul_ps(v, _mm512_set1_ps(s.inverse)));
