@@ -244,9 +244,8 @@ static void bring_back(struct releases *r)
 {
     struct projection p;
     releases_copy_route(r, &p);
-    if (r->has_brought_back || !p.is_writable)
+    if (atomic_load(&r->is_brought_back) || !p.is_writable)
         return; /* what is loaded for judging waits for a registry that can keep the judgement */
-    r->has_brought_back = true;
     atomic_store(&r->is_due, true); /* a rollout that was brought back wants its canary */
     if (r->dir[0] != '\0')
         load_again(r);

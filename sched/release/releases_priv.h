@@ -128,7 +128,6 @@ struct releases {
 
     /* Loader thread. */
     int64_t reconciled_epoch;
-    bool has_brought_back; /* what was loaded before the daemon ended; set as that begins */
     bool is_waiting; /* for a lane to become free */
     char failed_space[SHA256_HEX]; /* of a load that failed under this epoch; "" */
     char evaluation_space[SHA256_HEX]; /* of the baseline's lane of the evaluation; "" */
