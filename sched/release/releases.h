@@ -57,7 +57,8 @@ struct releases_terms {
     const char *name;       /* stable's alias when a registry is founded; NULL: none */
     const uint32_t *stop_ids;
     uint32_t n_stop_ids;
-    const struct gguf *opened; /* releases_stable_file, by whoever read it already, until releases_start returns; NULL: it is opened */
+    const struct gguf *opened; /* releases_stable_file, by whoever read it already, until releases_start returns; NULL: it is
+                                * opened */
 };
 
 /* Opens the registry (registry_open's failures), and carries an open journal as far as it goes without lanes.
