@@ -18,7 +18,8 @@
  *     quant_tile(type, rows, tile): all of the tile's outputs of one panel, by the order of sums in matmul.h;
  * with QUANT_UNPACKS also ROWS_TWO (at most ROWS_ONE, and 6), PIECE_GROUPS (a whole number of blocks) and
  *     quant_unpack(type, tile, first, n, piece): groups [first, first + n) of two panels,
- *     quant_piece_tile(type, rows, tile, first, n, piece): these groups' products, added to the outputs if first > 0. */
+ *     quant_piece_tile(type, rows, tile, first, n, piece, next): these groups' products, added to the outputs if first > 0;
+ *     quant_prefetch_next(next) with each group. */
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_rows.h"
 #include "kernels/prefetch.h"
