@@ -60,12 +60,12 @@ QUANT_INLINE size_t quant_share_at(const enum weight_type type, uint32_t i)
     return i / groups * quant_block_bytes(type) + i % groups * quant_share_bytes(type);
 }
 
-/* The lines of a group's share so far on; past the panel's end, those of the panel behind. */
+/* The lines of a share so far behind group i's; past the panel's end, those of the panel behind. */
 QUANT_INLINE void quant_prefetch(const enum weight_type type, const int rows,
-                                 const struct quant_tile *t, size_t at)
+                                 const struct quant_tile *t, uint32_t i)
 {
     const bool far = rows >= QUANT_FAR_ROWS;
-    at += far ? QUANT_FAR_BYTES : QUANT_AHEAD_BYTES;
+    const size_t at = quant_share_at(type, i) + (far ? QUANT_FAR_BYTES : QUANT_AHEAD_BYTES);
 #pragma GCC unroll 9
     for (size_t line = 0; line < quant_share_bytes(type); line += 64)
         if (far)

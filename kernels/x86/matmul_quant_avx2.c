@@ -217,7 +217,7 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
         const char *block = t->w + i / groups * quant_block_bytes(type);
         const char *group = block + quant_head_bytes(type) + g * quant_group_bytes(type);
         if (t->stream)
-            quant_prefetch(type, rows, t, (size_t)(block - t->w) + g * quant_share_bytes(type));
+            quant_prefetch(type, rows, t, i);
         if (groups > 1 && g == 0)
             load_scales(type, block, &scales);
 #pragma GCC unroll 2

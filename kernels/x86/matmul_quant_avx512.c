@@ -259,7 +259,7 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
         acc[r][0] = _mm512_setzero_ps();
     for (uint32_t i = 0; i < t->n_blocks * quant_groups(type); i++) {
         if (t->stream)
-            quant_prefetch(type, rows, t, quant_share_at(type, i));
+            quant_prefetch(type, rows, t, i);
         __m512i w[2][8];
         __m512 d[2][2], m[2][2];
         load_quads(type, group_values(type, t, 0, i), w[0]);

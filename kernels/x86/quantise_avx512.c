@@ -146,10 +146,13 @@ void quantise__avx512(const float *x, uint32_t n, int8_t *quants, float *scale, 
                       int32_t *sum)
 {
     uint32_t n_blocks = n / ACT_BLOCK;
-    for (uint32_t b = 0; n_blocks < BLOCKS && b < n_blocks; b++)
-        quantise_block(x + (size_t)b * ACT_BLOCK, quants + (size_t)b * ACT_BLOCK, scale + b,
-                       scaled_sum + b, sum + b);
-    for (uint32_t b = 0; n_blocks >= BLOCKS && b < n_blocks; b += BLOCKS) {
+    if (n_blocks < BLOCKS) {
+        for (uint32_t b = 0; b < n_blocks; b++)
+            quantise_block(x + (size_t)b * ACT_BLOCK, quants + (size_t)b * ACT_BLOCK, scale + b,
+                           scaled_sum + b, sum + b);
+        return;
+    }
+    for (uint32_t b = 0; b < n_blocks; b += BLOCKS) {
         uint32_t left = n_blocks - b;
         uint32_t at = left < BLOCKS ? n_blocks - BLOCKS : b; /* some of the last once again */
         quantise_blocks(x + (size_t)at * ACT_BLOCK, quants + (size_t)at * ACT_BLOCK, scale + at,
