@@ -4,19 +4,45 @@
 
 #include "config/gguf_priv.h"
 
-enum { STRING_LENGTH_BYTES = 8 };
+enum { STRING_LENGTH_BYTES = 8, HASH_PIECE_BYTES = 1 << 20 };
+
+static struct gguf_file_hash *kept_of(const struct gguf *gguf)
+{
+    return &((struct gguf *)(uintptr_t)gguf)->file_hash;
+}
+
+static enum status hash_bytes(const struct gguf *gguf, struct gguf_file_hash *kept)
+{
+    struct sha256 *sha;
+    size_t at = 0;
+    TRY(sha256_new(&sha));
+    sha256_start(sha);
+    while (at < gguf->len && !atomic_load(&kept->is_stopped)) {
+        size_t left = gguf->len - at, n = left < HASH_PIECE_BYTES ? left : HASH_PIECE_BYTES;
+        sha256_add(sha, gguf->bytes + at, n);
+        at += n;
+    }
+    sha256_finish(sha, kept->hash);
+    sha256_free(&sha);
+    return at == gguf->len ? OK : STATUS_UNAVAILABLE;
+}
 
 enum status gguf_hash_file(const struct gguf *gguf, uint8_t ret_hash[SHA256_BYTES])
 {
-    struct gguf_file_hash *kept = &((struct gguf *)(uintptr_t)gguf)->file_hash;
+    struct gguf_file_hash *kept = kept_of(gguf);
     enum status s = OK;
     pthread_mutex_lock(&kept->lock);
     if (!kept->is_taken)
-        s = sha256_of(gguf->bytes, gguf->len, kept->hash);
+        s = hash_bytes(gguf, kept);
     kept->is_taken = s == OK;
     memcpy(ret_hash, kept->hash, SHA256_BYTES);
     pthread_mutex_unlock(&kept->lock);
     return s;
+}
+
+void gguf_hash_stop(const struct gguf *gguf)
+{
+    atomic_store(&kept_of(gguf)->is_stopped, true);
 }
 
 /* Bytes of a value in the file, from key->value on. */

@@ -4,6 +4,7 @@
 #define FOLDKV_CONFIG_GGUF_PRIV_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "config/gguf.h"
 #include "config/gguf_reader.h"
@@ -43,6 +44,7 @@ struct gguf_key {
 struct gguf_file_hash {
     pthread_mutex_t lock;
     bool is_taken;
+    atomic_bool is_stopped; /* not under the lock */
     uint8_t hash[SHA256_BYTES];
 };
 

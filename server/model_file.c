@@ -9,7 +9,7 @@
 
 #include "config/gguf_hash.h"
 
-/* What it finds stays with the opened file; if memory is short, whoever asks next is told. */
+/* What it finds stays with the opened file; why it found nothing, whoever asks next is told. */
 static void *hash_ahead(void *arg)
 {
     uint8_t hash[SHA256_BYTES];
@@ -27,6 +27,7 @@ enum status model_file_open(const char *path, struct model_file *ret_file, struc
 
 void model_file_close(struct model_file *file)
 {
+    gguf_hash_stop(file->gguf);
     if (file->has_hasher)
         pthread_join(file->hasher, NULL);
     gguf_free(&file->gguf);

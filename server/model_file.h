@@ -17,7 +17,7 @@ struct model_file {
 /* gguf_open's failures. Without a thread for it the file is hashed by whoever asks for the hash. */
 enum status model_file_open(const char *path, struct model_file *ret_file,
                             struct why *ret_why) MUST_USE;
-/* Waits for the hash. */
+/* Ends the hash if it is under way: a start that failed does not wait for it. */
 void model_file_close(struct model_file *file);
 
 #endif

@@ -231,7 +231,12 @@ START_TEST(a_file_is_hashed_once)
     char *written = gguf_writer_finish(w, &len);
     gguf_writer_free(&w);
     ck_assert_int_eq(gguf_parse(written, len, &gguf, NULL), OK);
+    gguf_hash_stop(gguf); /* before it was taken */
+    ck_assert_int_eq(gguf_hash_file(gguf, first), STATUS_UNAVAILABLE);
+    gguf_free(&gguf);
+    ck_assert_int_eq(gguf_parse(written, len, &gguf, NULL), OK);
     ck_assert_int_eq(gguf_hash_file(gguf, first), OK);
+    gguf_hash_stop(gguf); /* after that it changes nothing */
     written[len - 1] ^= 1; /* who asks again would see it */
     ck_assert_int_eq(gguf_hash_file(gguf, second), OK);
     ck_assert_mem_eq(first, second, SHA256_BYTES);

@@ -43,7 +43,7 @@ START_TEST(the_hash_is_the_files)
 }
 END_TEST
 
-START_TEST(a_close_waits_for_it)
+START_TEST(a_close_ends_it)
 {
     struct model_file file;
     for (int i = 0; i < 50; i++) {
@@ -71,7 +71,7 @@ int main(void)
     tcase_set_timeout(tcase, 20);
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_test(tcase, the_hash_is_the_files);
-    tcase_add_test(tcase, a_close_waits_for_it);
+    tcase_add_test(tcase, a_close_ends_it);
     tcase_add_test(tcase, what_does_not_open_has_no_thread);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
