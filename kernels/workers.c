@@ -8,7 +8,8 @@
  *         after the function, in which the caller takes part, so the pool needs no other state.
  *         Two members on one processor wait for each other's spins at every barrier, and a busy system may leave them so. So
  *         a pool with as many members as there are processors binds each thread it made to a processor of its own. The
- *         caller is not ours to bind: when it is found on a member's processor, that member moves to the one left over.
+ *         caller is not ours to bind: when a run or a long wait finds it on a member's processor, that member moves to the one
+ *         left over.
  * ALWAYS  (1) The phase rises only when all members have arrived.                      barrier_arrive
  *         (2) Nobody sleeps through a rise: a sleeper counts itself before the futex compares the phase, and the
  *             riser looks at the count after the rise, both in one total order.         sleep_on, barrier_arrive
@@ -42,6 +43,7 @@ struct workers {
     void *arg;
     bool stopping;
     bool bound; /* each member but the caller to its processor */
+    _Atomic pthread_t caller; /* of the run */
     uint32_t n;
     uint32_t spins;
     struct worker {
@@ -52,75 +54,7 @@ struct workers {
     } members[];
 };
 
-static inline void pause_briefly(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb" ::: "memory"); /* yield is a no-op on most cores */
-#endif
-}
-
-static bool phase_is(struct workers *w, unsigned phase)
-{
-    return atomic_load_explicit(&w->phase, memory_order_acquire) == phase;
-}
-
-static void sleep_on(struct workers *w, unsigned phase)
-{
-    atomic_fetch_add(&w->sleepers, 1);
-    while (atomic_load(&w->phase) == phase)
-        (void)syscall(SYS_futex, &w->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
-    atomic_fetch_sub(&w->sleepers, 1);
-}
-
-static void wait_past(struct workers *w, unsigned phase)
-{
-    for (uint32_t i = 0; i < w->spins; i++) {
-        if (!phase_is(w, phase))
-            return;
-        pause_briefly();
-    }
-    for (uint32_t i = 0; i < YIELDS; i++) {
-        if (!phase_is(w, phase))
-            return;
-        (void)sched_yield();
-    }
-    sleep_on(w, phase);
-}
-
-/* Arrives for count members. The phase cannot rise between its reading and our arrival: it waits for us. */
-static void barrier_arrive(struct workers *w, uint32_t count)
-{
-    unsigned phase = atomic_load_explicit(&w->phase, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&w->arrived, count, memory_order_acq_rel) + count != w->n) {
-        wait_past(w, phase);
-        return;
-    }
-    atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
-    atomic_store(&w->phase, phase + 1);
-    if (atomic_load(&w->sleepers) != 0)
-        (void)syscall(SYS_futex, &w->phase, FUTEX_WAKE_PRIVATE, WORKERS_MAX, NULL, NULL, 0);
-}
-
-void workers_barrier(struct workers *workers)
-{
-    if (workers->n > 1)
-        barrier_arrive(workers, 1);
-}
-
-static void *worker_main(void *arg)
-{
-    struct worker *member = arg;
-    struct workers *w = member->pool;
-    for (;;) {
-        barrier_arrive(w, 1);
-        if (w->stopping)
-            return NULL;
-        w->fn(w->arg, member->tid);
-        barrier_arrive(w, 1);
-    }
-}
+/* ---- where they run ---- */
 
 /* The processors this process may use; their number. */
 static uint32_t processors(cpu_set_t *ret_set)
@@ -165,6 +99,80 @@ static void make_way(struct workers *w)
         w->members[0].processor = here;
         bind_member(member);
         return;
+    }
+}
+
+/* ---- the barrier ---- */
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* yield is a no-op on most cores */
+#endif
+}
+
+static bool phase_is(struct workers *w, unsigned phase)
+{
+    return atomic_load_explicit(&w->phase, memory_order_acquire) == phase;
+}
+
+static void sleep_on(struct workers *w, unsigned phase)
+{
+    atomic_fetch_add(&w->sleepers, 1);
+    while (atomic_load(&w->phase) == phase)
+        (void)syscall(SYS_futex, &w->phase, FUTEX_WAIT_PRIVATE, phase, NULL, NULL, 0);
+    atomic_fetch_sub(&w->sleepers, 1);
+}
+
+static void wait_past(struct workers *w, unsigned phase)
+{
+    for (uint32_t i = 0; i < w->spins; i++) {
+        if (!phase_is(w, phase))
+            return;
+        pause_briefly();
+    }
+    if (pthread_equal(pthread_self(), atomic_load_explicit(&w->caller, memory_order_relaxed)))
+        make_way(w);
+    for (uint32_t i = 0; i < YIELDS; i++) {
+        if (!phase_is(w, phase))
+            return;
+        (void)sched_yield();
+    }
+    sleep_on(w, phase);
+}
+
+/* Arrives for count members. The phase cannot rise between its reading and our arrival: it waits for us. */
+static void barrier_arrive(struct workers *w, uint32_t count)
+{
+    unsigned phase = atomic_load_explicit(&w->phase, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&w->arrived, count, memory_order_acq_rel) + count != w->n) {
+        wait_past(w, phase);
+        return;
+    }
+    atomic_store_explicit(&w->arrived, 0, memory_order_relaxed);
+    atomic_store(&w->phase, phase + 1);
+    if (atomic_load(&w->sleepers) != 0)
+        (void)syscall(SYS_futex, &w->phase, FUTEX_WAKE_PRIVATE, WORKERS_MAX, NULL, NULL, 0);
+}
+
+void workers_barrier(struct workers *workers)
+{
+    if (workers->n > 1)
+        barrier_arrive(workers, 1);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *member = arg;
+    struct workers *w = member->pool;
+    for (;;) {
+        barrier_arrive(w, 1);
+        if (w->stopping)
+            return NULL;
+        w->fn(w->arg, member->tid);
+        barrier_arrive(w, 1);
     }
 }
 
@@ -239,6 +247,7 @@ uint32_t workers_count(const struct workers *workers)
 
 void workers_run(struct workers *workers, workers_fn *fn, void *arg)
 {
+    atomic_store_explicit(&workers->caller, pthread_self(), memory_order_relaxed);
     make_way(workers);
     workers->fn = fn;
     workers->arg = arg;

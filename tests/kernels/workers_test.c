@@ -5,6 +5,7 @@
  */
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -140,6 +141,67 @@ START_TEST(another_thread_may_take_the_pool_over)
 }
 END_TEST
 
+enum { ENCOUNTERS = 20, ENCOUNTER_BUSY_US = 3000 };
+
+struct encounter {
+    struct workers *workers;
+    cpu_set_t allowed;
+    atomic_int member_at;
+    bool is_apart;
+};
+
+static void busy(uint32_t us)
+{
+    struct timespec from, now;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000000 + (now.tv_nsec - from.tv_nsec) / 1000 < us);
+}
+
+/* The caller goes to the processor of member 1, waits for it there, and looks where both are then. */
+static void encounter(void *arg, uint32_t tid)
+{
+    struct encounter *e = arg;
+    if (tid == 1)
+        atomic_store(&e->member_at, sched_getcpu());
+    workers_barrier(e->workers);
+    if (tid == 0) {
+        cpu_set_t there;
+        CPU_ZERO(&there);
+        CPU_SET((size_t)atomic_load(&e->member_at), &there);
+        ck_assert_int_eq(sched_setaffinity(0, sizeof there, &there), 0);
+        ck_assert_int_eq(sched_setaffinity(0, sizeof e->allowed, &e->allowed), 0);
+    } else {
+        busy(ENCOUNTER_BUSY_US);
+    }
+    workers_barrier(e->workers);
+    if (tid == 1)
+        atomic_store(&e->member_at, sched_getcpu());
+    workers_barrier(e->workers);
+    if (tid == 0)
+        e->is_apart = sched_getcpu() != atomic_load(&e->member_at);
+}
+
+/* Only a pool with a member a processor keeps them apart. The system may move the caller at any moment, so most
+ * encounters count. */
+START_TEST(a_caller_on_a_members_processor_is_left_alone_there)
+{
+    struct encounter e = {0};
+    ck_assert_int_eq(sched_getaffinity(0, sizeof e.allowed, &e.allowed), 0);
+    uint32_t n = (uint32_t)CPU_COUNT(&e.allowed), n_apart = 0;
+    if (n < 2)
+        return; /* there is nowhere to go */
+    e.workers = new_pool(n);
+    for (int i = 0; i < ENCOUNTERS; i++) {
+        workers_run(e.workers, encounter, &e);
+        n_apart += e.is_apart;
+    }
+    ck_assert_uint_ge(n_apart, ENCOUNTERS * 3 / 4);
+    workers_free(&e.workers);
+}
+END_TEST
+
 static void see_signals(void *arg, uint32_t tid)
 {
     bool *blocked = arg;
@@ -229,6 +291,7 @@ int main(void)
     tcase_add_loop_test(c, members_wake_from_sleep, 0, sizes);
     tcase_add_loop_test(c, a_late_member_is_waited_for, 0, sizes);
     tcase_add_test(c, another_thread_may_take_the_pool_over);
+    tcase_add_test(c, a_caller_on_a_members_processor_is_left_alone_there);
     tcase_add_test(c, workers_leave_signals_to_others);
     tcase_add_test(c, a_thread_that_cannot_be_made_ends_the_others);
     Suite *s = suite_create("workers");
