@@ -6,6 +6,8 @@
  *                 unready      still accepting          |  no new client; streams go on               |  every stream ends with an error
  *                                                       '---- all answered ---------------------------'----> loop_run returns
  *
+ *         Other threads wake the loop by an event counter, not by libuv's own call: that one lets the loop spin until the
+ *         waker has come back from it, and on a busy system the loop runs in the waker's place.
  * ALWAYS  (1) libuv's arrays are as large as they will ever be before the first client.   reserve_descriptors
  *         (2) loop_run returns only when no connection and no completion is left, or when waiting has proved useless.
  * OWNS    The uv loop and its handles, the doors.
@@ -45,7 +47,8 @@ struct loop {
     uv_loop_t uv;
     struct service *service;
     struct door doors[DOOR_COUNT];
-    uv_async_t wake;
+    int wake_fd; /* an event counter: other threads add to it */
+    uv_poll_t wake;
     uv_signal_t on_term, on_int, on_hup;
     uv_timer_t sweep; /* runs while there are connections, and while ending */
     uv_timer_t stage; /* when the present phase is over */
@@ -187,9 +190,12 @@ static void loop_follow(struct service *service)
         service_follow(service, stable);
 }
 
-static void on_wake(uv_async_t *async)
+static void on_wake(uv_poll_t *poll, int status, int events)
 {
-    struct loop *loop = async->data;
+    (void)status, (void)events;
+    struct loop *loop = poll->data;
+    eventfd_t n_rings;
+    (void)eventfd_read(loop->wake_fd, &n_rings); /* nothing there: there may be news all the same */
     loop_follow(loop->service);
     for (struct request *r; (r = engine_next_ready(loop->service->port)) != NULL;)
         completion_on_ready(r);
@@ -207,7 +213,7 @@ void loop_drain(void *user)
 void loop_wake(void *user)
 {
     struct loop *loop = user;
-    uv_async_send(&loop->wake);
+    (void)eventfd_write(loop->wake_fd, 1); /* refused only where 2^64 rings are not heard yet */
 }
 
 bool loop_run(struct loop *loop)
@@ -294,7 +300,7 @@ static int init_handles(struct loop *loop)
                               (uv_handle_t *)&loop->on_int, (uv_handle_t *)&loop->on_hup,
                               (uv_handle_t *)&loop->sweep,
                               (uv_handle_t *)&loop->stage};
-    int errors[] = {uv_async_init(&loop->uv, &loop->wake, on_wake),
+    int errors[] = {uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd),
                     uv_signal_init(&loop->uv, &loop->on_term),
                     uv_signal_init(&loop->uv, &loop->on_int),
                     uv_signal_init(&loop->uv, &loop->on_hup),
@@ -304,7 +310,8 @@ static int init_handles(struct loop *loop)
     for (size_t i = 0; i < ARRAY_LEN(errors); i++)
         if (errors[i] != 0)
             return errors[i];
-    int error = uv_signal_start(&loop->on_term, on_signal, SIGTERM);
+    int error = uv_poll_start(&loop->wake, UV_READABLE, on_wake);
+    error = error != 0 ? error : uv_signal_start(&loop->on_term, on_signal, SIGTERM);
     error = error != 0 ? error : uv_signal_start(&loop->on_int, on_signal, SIGINT);
     return error != 0 ? error : uv_signal_start(&loop->on_hup, on_hangup, SIGHUP);
 }
@@ -323,11 +330,12 @@ enum status loop_new(struct service *service, struct loop **ret_loop, struct why
     }
     sigaction(SIGPIPE, &ignore, NULL); /* a client that left is an error code, not a signal */
     loop->service = service;
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     service->uv = &loop->uv;
     enum status s = start_workers(loop, ret_why);
     if (s == OK)
         s = reserve_descriptors(loop, ret_why);
-    error = s == OK ? init_handles(loop) : 0;
+    error = s != OK ? 0 : loop->wake_fd < 0 ? UV_EMFILE : init_handles(loop);
     if (error != 0)
         s = from_uv(error, "starting the loop", ret_why);
     *ret_loop = loop;
@@ -356,6 +364,8 @@ void loop_free(struct loop **loop)
     uv_run(&l->uv, UV_RUN_DEFAULT);
     int closed = uv_loop_close(&l->uv);
     ASSERT(closed == 0);
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
     for (size_t i = 0; i < DOOR_COUNT; i++)
         door_free(&l->doors[i]);
     mem_free(l);
