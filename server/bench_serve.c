@@ -5,9 +5,11 @@
  *         work. Scenarios:
  *             streams  N clients send their requests one after the other, all at once
  *             prefix   one after the other, prompts that share their first tokens (the first one
- *             warms the cache, uncounted) intrude  N clients decode; then one long prompt arrives:
- *             their longest gap, before and after
- *         Figures are medians and extremes over all events of a run.
+ *                      warms the cache, uncounted)
+ *             intrude  N clients decode; then one long prompt arrives: their longest gap, before
+ *                      and after
+ *         Figures are medians and extremes over all tokens of a run. Tokens that come in one event,
+ *         since the others have no text of their own, have equal parts of its gap.
  * NOT     Comparing: tests/bench runs two servers in turn and divides.
  */
 // SPDX-License-Identifier: Apache-2.0
@@ -155,9 +157,11 @@ static enum status collect(struct bench_run *run, const struct load_stream *s)
         bool is_before = run->plan->scenario == SCENARIO_INTRUDE &&
                          (run->intruder_start_ns == 0 || at < run->intruder_start_ns);
         bool is_after = run->intruder_first_ns != 0 && at > run->intruder_first_ns + 1000000000u;
-        if (!is_after) /* a gap counts to the intruder while its prompt is computed, and just behind */
-            TRY(samples_add(is_before ? &run->gaps_before : &run->gaps,
-                            at - load_stream_event_ns(s, i - 1)));
+        uint32_t n_tokens = load_stream_event_tokens(s, i);
+        uint64_t gap = (at - load_stream_event_ns(s, i - 1)) / n_tokens;
+        /* a gap counts to the intruder while its prompt is computed, and just behind */
+        for (uint32_t k = 0; !is_after && k < n_tokens; k++)
+            TRY(samples_add(is_before ? &run->gaps_before : &run->gaps, gap));
     }
     return OK;
 }

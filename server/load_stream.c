@@ -3,8 +3,8 @@
  * WHY     To compare servers the same client must drive all of them, and cost next to nothing
  *         beside them.
  * HOW     The request is written as it can be, llhttp takes the response apart, its body is cut
- *         into lines; a data line with a choice in it is an event. Only the usage chunk is parsed
- *         as JSON.
+ *         into lines; a data line with text in it is an event. Numbers are found by their keys: an
+ *         event is not parsed as JSON.
  * OWNS    Its socket, the request text and the event times.
  * NOT     TLS, other hosts: a load goes to this machine alone.
  */
@@ -39,6 +39,7 @@ struct load_stream {
     bool is_done;
     uint64_t start_ns;
     uint64_t *events_ns;
+    uint32_t *events_tokens; /* of the answer so far */
     uint32_t n_events, events_max;
     uint32_t completion_tokens, cached_tokens;
 };
@@ -79,40 +80,42 @@ enum status load_target_parse(const char *url, struct load_target *ret_target, s
 
 /* ---- the response ---- */
 
-static uint32_t usage_number(const json_t *usage, const char *key)
+/* Where the value behind "key": begins; NULL: the line has none. A quotation mark in a text is escaped, so no text looks like a key. */
+static const char *value_of(const struct load_stream *s, const char *key)
 {
-    const json_t *value = json_object_get(usage, key);
-    return json_is_integer(value) && json_integer_value(value) >= 0
-               ? (uint32_t)json_integer_value(value)
-               : 0;
+    size_t key_len = strlen(key);
+    const char *found = memmem(s->line, s->line_len, key, key_len);
+    return found != NULL ? found + key_len : NULL;
 }
 
-static void read_usage(struct load_stream *s, const char *json, size_t len)
+/* The line ends with a NUL. */
+static uint32_t number_of(const struct load_stream *s, const char *key, uint32_t otherwise)
 {
-    json_t *chunk = json_loadb(json, len, 0, NULL);
-    const json_t *usage = json_object_get(chunk, "usage");
-    if (json_is_object(usage)) {
-        s->completion_tokens = usage_number(usage, "completion_tokens");
-        s->cached_tokens =
-            usage_number(json_object_get(usage, "prompt_tokens_details"), "cached_tokens");
-    }
-    json_decref(chunk);
+    const char *value = value_of(s, key);
+    unsigned long number = value != NULL ? strtoul(value, NULL, 10) : otherwise;
+    return number <= UINT32_MAX ? (uint32_t)number : otherwise;
+}
+
+/* Not every server tells how many tokens there are so far: then each event is one. */
+static void take_event(struct load_stream *s)
+{
+    uint32_t i = s->n_events++;
+    s->events_ns[i] = clock_now_ns();
+    s->events_tokens[i] = s->completion_tokens > 0 ? s->completion_tokens : i + 1;
 }
 
 static void take_line(struct load_stream *s)
 {
     static const char prefix[] = "data: ";
     static const size_t prefix_len = sizeof prefix - 1;
+    s->line[s->line_len] = '\0';
     if (s->line_len < prefix_len || memcmp(s->line, prefix, prefix_len) != 0)
         return;
-    const char *json = s->line + prefix_len;
-    size_t len = s->line_len - prefix_len;
-    if (memmem(json, len, "\"completion_tokens\":", 20) != NULL)
-        read_usage(s, json, len);
-    bool has_text =
-        memmem(json, len, "\"text\":", 7) != NULL && memmem(json, len, "\"text\":\"\"", 9) == NULL;
+    s->completion_tokens = number_of(s, "\"completion_tokens\":", s->completion_tokens);
+    s->cached_tokens = number_of(s, "\"cached_tokens\":", s->cached_tokens);
+    bool has_text = value_of(s, "\"text\":") != NULL && value_of(s, "\"text\":\"\"") == NULL;
     if (has_text && s->n_events < s->events_max)
-        s->events_ns[s->n_events++] = clock_now_ns();
+        take_event(s);
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t len)
@@ -122,7 +125,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
         if (at[i] == '\n') {
             take_line(s);
             s->line_len = 0;
-        } else if (s->line_len < sizeof s->line) {
+        } else if (s->line_len < sizeof s->line - 1) {
             s->line[s->line_len++] = at[i];
         }
     }
@@ -147,8 +150,9 @@ enum status load_stream_new(uint32_t events_max, struct load_stream **ret_stream
     s->fd = -1;
     s->events_max = events_max;
     s->events_ns = mem_zalloc(events_max, sizeof *s->events_ns);
-    if (s->events_ns == NULL) {
-        mem_free(s);
+    s->events_tokens = mem_zalloc(events_max, sizeof *s->events_tokens);
+    if (s->events_ns == NULL || s->events_tokens == NULL) {
+        load_stream_free(&s);
         return STATUS_NO_MEMORY;
     }
     llhttp_settings_init(&s->settings);
@@ -173,6 +177,7 @@ void load_stream_free(struct load_stream **stream)
     if (s == NULL)
         return;
     close_socket(s);
+    mem_free(s->events_tokens);
     mem_free(s->events_ns);
     mem_free(s);
     *stream = NULL;
@@ -196,7 +201,7 @@ static char *request_text(const struct load_target *target, const uint32_t *ids,
         text_buf_add(&body, i == 0 ? "%u" : ",%u", ids[i]);
     text_buf_add(&body,
                  "],\"max_tokens\":%u,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
-                 "\"stream_options\":{\"include_usage\":true}}",
+                 "\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true}}",
                  max_tokens);
     mem_free(model);
     char *json = text_buf_take(&body);
@@ -312,6 +317,13 @@ uint64_t load_stream_event_ns(const struct load_stream *s, uint32_t i)
 {
     ASSERT(i < s->n_events);
     return s->events_ns[i];
+}
+
+uint32_t load_stream_event_tokens(const struct load_stream *s, uint32_t i)
+{
+    ASSERT(i < s->n_events);
+    uint32_t before = i > 0 ? s->events_tokens[i - 1] : 0;
+    return s->events_tokens[i] > before ? s->events_tokens[i] - before : 1;
 }
 
 uint32_t load_stream_completion_tokens(const struct load_stream *s)

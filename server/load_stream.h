@@ -44,7 +44,10 @@ bool load_stream_is_done(const struct load_stream *stream);
 uint64_t load_stream_start_ns(const struct load_stream *stream);
 uint32_t load_stream_event_count(const struct load_stream *stream);
 uint64_t load_stream_event_ns(const struct load_stream *stream, uint32_t i);
-/* From the usage chunk. */
+/* How many tokens came with event i: more than one where those before it gave no text (a character is held until it is whole,
+ * an end token has none), if the server tells its usage with every event; else 1. */
+uint32_t load_stream_event_tokens(const struct load_stream *stream, uint32_t i);
+/* From the last usage there was. */
 uint32_t load_stream_completion_tokens(const struct load_stream *stream);
 uint32_t load_stream_cached_tokens(const struct load_stream *stream);
 
