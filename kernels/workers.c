@@ -1,11 +1,13 @@
-/* workers.c: a fixed pool of threads that meet at one barrier: they spin, then yield, then sleep.
+/* workers.c: a fixed pool of threads that meet at one barrier: they spin, then sleep.
  *
  * WHY     A decode step has hundreds of barriers with microseconds of work between them: waking a thread through the
  *         system costs more than the work. But with fewer free cores than members the one waited for must get to run.
  * HOW     One counter of arrivals and one phase word. The last to arrive clears the counter and raises the phase; the
- *         others watch the phase: SPINS pauses (about 10 us), then YIELDS calls of sched_yield (at least 200 us), then a
- *         futex. A pool with more members than processors starts with the yields. A run is two such barriers, before and
- *         after the function, in which the caller takes part, so the pool needs no other state.
+ *         others watch the phase for SPINS pauses (some 200 us), then sleep on a futex. They do not yield: to the scheduler
+ *         a yield gives up the rest of a turn, and a neighbour that computes then has the processor for milliseconds, at
+ *         every barrier. Only where there are more members than processors they yield instead of spinning.
+ *         A run is two such barriers, before and after the function, in which the caller takes part, so the pool needs no
+ *         other state.
  *         Two members on one processor wait for each other's spins at every barrier, and a busy system may leave them so. So
  *         a pool with as many members as there are processors binds each thread it made to a processor of its own. The
  *         caller is not ours to bind: when a run or a long wait finds it on a member's processor, that member moves to the one
@@ -30,7 +32,7 @@
 
 #include "config/mem.h"
 
-enum { WORKERS_MAX = 256, SPINS = 400, YIELDS = 1000 };
+enum { WORKERS_MAX = 256, SPINS_BRIEF = 400, SPINS = 8000, YIELDS = 1000 };
 
 /* Arrivals are written by all while the phase is watched by all, so each has a pair of cache lines of its own. */
 struct workers {
@@ -42,10 +44,10 @@ struct workers {
     workers_fn *fn; /* of the run; written before its first barrier, read after */
     void *arg;
     bool stopping;
+    bool crowded; /* more members than processors */
     bool bound; /* each member but the caller to its processor */
     _Atomic pthread_t caller; /* of the run */
     uint32_t n;
-    uint32_t spins;
     struct worker {
         struct workers *pool;
         pthread_t thread;
@@ -126,21 +128,34 @@ static void sleep_on(struct workers *w, unsigned phase)
     atomic_fetch_sub(&w->sleepers, 1);
 }
 
-static void wait_past(struct workers *w, unsigned phase)
+static bool spin_past(struct workers *w, unsigned phase, uint32_t pauses)
 {
-    for (uint32_t i = 0; i < w->spins; i++) {
+    for (uint32_t i = 0; i < pauses; i++) {
         if (!phase_is(w, phase))
-            return;
+            return true;
         pause_briefly();
     }
-    if (pthread_equal(pthread_self(), atomic_load_explicit(&w->caller, memory_order_relaxed)))
-        make_way(w);
+    return false;
+}
+
+static bool yield_past(struct workers *w, unsigned phase)
+{
     for (uint32_t i = 0; i < YIELDS; i++) {
         if (!phase_is(w, phase))
-            return;
+            return true;
         (void)sched_yield();
     }
-    sleep_on(w, phase);
+    return false;
+}
+
+static void wait_past(struct workers *w, unsigned phase)
+{
+    if (!w->crowded && spin_past(w, phase, SPINS_BRIEF))
+        return;
+    if (pthread_equal(pthread_self(), atomic_load_explicit(&w->caller, memory_order_relaxed)))
+        make_way(w);
+    if (!(w->crowded ? yield_past(w, phase) : spin_past(w, phase, SPINS)))
+        sleep_on(w, phase);
 }
 
 /* Arrives for count members. The phase cannot rise between its reading and our arrival: it waits for us. */
@@ -181,7 +196,7 @@ static uint32_t start_members(struct workers *w)
 {
     cpu_set_t allowed;
     uint32_t n_processors = processors(&allowed);
-    w->spins = w->n > n_processors ? 0 : SPINS;
+    w->crowded = w->n > n_processors;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
