@@ -49,6 +49,11 @@ struct decoder_batch {
     /* [n_sequences]: how many of its last rows may be asked for logits, since the last layer is
      * worked through for those alone; NULL: all. */
     const uint32_t *n_asked;
+    /* Whether a step with n_done layers behind it is late: then it goes on with the rows alone that may
+     * be asked for logits (decoder_has_shed), provided that those are all or none of each sequence's.
+     * Asked by one worker between layers. NULL: never. */
+    bool (*is_late)(void *user, uint32_t n_done);
+    void *late_user;
 };
 
 /* Bytes of one page (64 tokens of one head of one layer) of a group. */
@@ -72,6 +77,8 @@ enum status decoder_check(const struct decoder *decoder, uint32_t pool) MUST_USE
 /* Runs the layers. STALE_PLAN, with nothing read or written, if a pool of the batch's does not pass
  * decoder_check. */
 enum status decoder_step(struct decoder *decoder, const struct decoder_batch *batch) MUST_USE;
+/* The last step was late: what it did for sequences with n_asked 0 is not to be used, neither rows nor K/V. */
+bool decoder_has_shed(const struct decoder *decoder);
 /* Logits of rows[n] of the last step that may be asked for, n <= logit_rows_max: ret_logits[i * vocab ...] belongs to the
  * decoder until the next call. */
 const float *decoder_logits(struct decoder *decoder, const uint32_t *rows, uint32_t n);

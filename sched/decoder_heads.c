@@ -88,24 +88,23 @@ static struct span head_panels(struct span heads, uint32_t width)
     return (struct span){heads.first * (width / PANEL_ROWS), heads.end * (width / PANEL_ROWS)};
 }
 
-/* K and V of every row, Q of those that go on. */
 static void project_heads(const struct decoder *d, uint32_t l, const struct head_share *share,
-                          const struct activations *x, const struct row_set *rows)
+                          const struct activations *x, const struct layer_rows *rows)
 {
     const struct graph_layer *gl = &d->model->graph->layers[l];
     const struct layer_weights *w = &d->model->weights->layers[l];
-    project(d, &w->k, w->k_bias, x, &d->all, head_panels(share->kv, gl->d_qk), d->k);
-    project(d, &w->v, w->v_bias, x, &d->all, head_panels(share->kv, gl->d_v), d->v);
-    project(d, &w->q, w->q_bias, x, rows, head_panels(share->q, gl->d_qk), d->q);
+    project(d, &w->k, w->k_bias, x, rows->in, head_panels(share->kv, gl->d_qk), d->k);
+    project(d, &w->v, w->v_bias, x, rows->in, head_panels(share->kv, gl->d_v), d->v);
+    project(d, &w->q, w->q_bias, x, rows->through, head_panels(share->q, gl->d_qk), d->q);
 }
 
 static void project_evenly(const struct decoder *d, uint32_t tid, uint32_t l,
-                           const struct activations *x, const struct row_set *rows)
+                           const struct activations *x, const struct layer_rows *rows)
 {
     const struct layer_weights *w = &d->model->weights->layers[l];
-    project(d, &w->q, w->q_bias, x, rows, decoder_panel_share(d, &w->q, tid), d->q);
-    project(d, &w->k, w->k_bias, x, &d->all, decoder_panel_share(d, &w->k, tid), d->k);
-    project(d, &w->v, w->v_bias, x, &d->all, decoder_panel_share(d, &w->v, tid), d->v);
+    project(d, &w->q, w->q_bias, x, rows->through, decoder_panel_share(d, &w->q, tid), d->q);
+    project(d, &w->k, w->k_bias, x, rows->in, decoder_panel_share(d, &w->k, tid), d->k);
+    project(d, &w->v, w->v_bias, x, rows->in, decoder_panel_share(d, &w->v, tid), d->v);
 }
 
 /* ---- turned and stored ---- */
@@ -170,43 +169,44 @@ static void finish_q_head(const struct decoder *d, uint32_t l, uint32_t r, uint3
               d->q + ((size_t)r * gl->n_query_heads + h) * gl->d_qk);
 }
 
+typedef void finish_head_fn(const struct decoder *d, uint32_t l, uint32_t r, uint32_t h);
+
 /* The worker's own heads, of every row. */
-static void finish_own_heads(const struct decoder *d, uint32_t l, const struct head_share *share)
+static void finish_own_heads(const struct decoder *d, uint32_t l, const struct row_set *rows,
+                             struct span heads, finish_head_fn *finish)
 {
-    for (uint32_t r = 0; r < d->batch->n_rows; r++) {
-        for (uint32_t h = share->kv.first; h < share->kv.end; h++)
-            finish_kv_head(d, l, r, h);
-        for (uint32_t h = share->q.first; h < share->q.end; h++)
-            finish_q_head(d, l, r, h);
-    }
+    for (uint32_t i = 0; i < rows->n_runs; i++)
+        for (uint32_t r = rows->runs[i].first; r < rows->runs[i].end; r++)
+            for (uint32_t h = heads.first; h < heads.end; h++)
+                finish(d, l, r, h);
 }
 
-/* Items are (row, head): a row's K/V heads, then its query heads. */
-static void finish_evenly(const struct decoder *d, uint32_t tid, uint32_t l)
+/* Of (row, head) a share of each run. */
+static void finish_evenly(const struct decoder *d, uint32_t tid, uint32_t l,
+                          const struct row_set *rows, uint32_t n_heads, finish_head_fn *finish)
 {
-    const struct graph_layer *gl = &d->model->graph->layers[l];
-    uint32_t heads = gl->n_k_heads + gl->n_query_heads;
-    struct span items = decoder_share(d, d->batch->n_rows * heads, 1, tid);
-    for (uint32_t i = items.first; i < items.end; i++) {
-        uint32_t r = i / heads, h = i % heads;
-        if (h < gl->n_k_heads)
-            finish_kv_head(d, l, r, h);
-        else
-            finish_q_head(d, l, r, h - gl->n_k_heads);
+    for (uint32_t i = 0; i < rows->n_runs; i++) {
+        struct span run = rows->runs[i];
+        struct span items = decoder_share(d, (run.end - run.first) * n_heads, 1, tid);
+        for (uint32_t k = items.first; k < items.end; k++)
+            finish(d, l, run.first + k / n_heads, k % n_heads);
     }
 }
 
 void decoder_heads(struct decoder *d, uint32_t tid, uint32_t l, const struct activations *x,
-                   const struct row_set *rows)
+                   const struct layer_rows *rows)
 {
+    const struct graph_layer *gl = &d->model->graph->layers[l];
     if (d->batch->n_rows <= d->layers[l].rows_by_heads) {
-        struct head_share share = share_heads(d, &d->model->graph->layers[l], tid);
+        struct head_share share = share_heads(d, gl, tid);
         project_heads(d, l, &share, x, rows);
-        finish_own_heads(d, l, &share);
+        finish_own_heads(d, l, rows->in, share.kv, finish_kv_head);
+        finish_own_heads(d, l, rows->through, share.q, finish_q_head);
     } else {
         project_evenly(d, tid, l, x, rows);
         workers_barrier(d->workers);
-        finish_evenly(d, tid, l);
+        finish_evenly(d, tid, l, rows->in, gl->n_k_heads, finish_kv_head);
+        finish_evenly(d, tid, l, rows->through, gl->n_query_heads, finish_q_head);
     }
     workers_barrier(d->workers);
 }

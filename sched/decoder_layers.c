@@ -44,11 +44,18 @@ static enum status make_plan(const struct decoder *d, uint32_t layer, enum kv_ty
         .context_max = d->limits.context_max,
     };
     memcpy(shape.architecture_hash, d->model->manifest->architecture_hash, SHA256_BYTES);
-    TRY(attention_plan_new(&shape, &d->kernels->attention, &plan->attention, ret_why));
+    TRY(attention_plan_new(&shape, &d->kernels->attention, &plan->all, ret_why));
+    TRY(attention_plan_new(&shape, &d->kernels->attention, &plan->asked, ret_why));
     plan->type = type;
     plan->group = l->cache_group;
     plan->layer = layer;
     return OK;
+}
+
+static void free_plan(struct layer_plan *plan)
+{
+    attention_plan_free(&plan->all);
+    attention_plan_free(&plan->asked);
 }
 
 static bool is_plan_for(const struct decoder *d, const struct layer_plan *plan, uint32_t layer,
@@ -65,27 +72,25 @@ static enum status find_plan(struct decoder *d, uint32_t layer, enum kv_type typ
     while (i < d->n_plans && !is_plan_for(d, &d->plans[i], layer, type))
         i++;
     if (i == d->n_plans) {
+        d->n_plans++; /* half made, it is freed all the same */
         TRY(make_plan(d, layer, type, &d->plans[i], ret_why));
-        d->n_plans++;
     }
-    d->layers[layer].plans[type] = d->plans[i].attention;
+    d->layers[layer].plans[type] = &d->plans[i];
     return OK;
 }
 
 enum status decoder_plan_type(struct decoder *d, enum kv_type type, struct why *ret_why)
 {
     uint32_t n_before = d->n_plans, n_layers = d->model->graph->n_layers;
-    if (d->asked_plans[type].attention != NULL)
+    if (d->layers[0].plans[type] != NULL)
         return OK;
     enum status s = OK;
     for (uint32_t i = 0; i < n_layers && s == OK; i++)
         s = find_plan(d, i, type, ret_why);
     if (s == OK)
-        s = make_plan(d, n_layers - 1, type, &d->asked_plans[type], ret_why);
-    if (s == OK)
         return OK;
     while (d->n_plans > n_before)
-        attention_plan_free(&d->plans[--d->n_plans].attention);
+        free_plan(&d->plans[--d->n_plans]);
     for (uint32_t i = 0; i < n_layers; i++)
         d->layers[i].plans[type] = NULL;
     return s;
@@ -154,9 +159,7 @@ enum status decoder_layers_init(struct decoder *d, struct why *ret_why)
 void decoder_layers_release(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->n_plans; i++)
-        attention_plan_free(&d->plans[i].attention);
-    for (uint32_t type = 0; type < KV_TYPE_COUNT; type++)
-        attention_plan_free(&d->asked_plans[type].attention);
+        free_plan(&d->plans[i]);
     for (uint32_t i = 0; i < d->n_ropes; i++) {
         mem_free(d->ropes[i].frequency);
         mem_free(d->ropes[i].cosine);

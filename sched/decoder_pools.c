@@ -47,10 +47,12 @@ enum status decoder_attach(struct decoder *d, const struct decoder_memory *memor
     d->pools[pool] = *memory;
     for (uint32_t l = 0; l < d->model->graph->n_layers; l++)
         d->layers[l].memory[pool] = layer_memory(d, l, pool);
-    for (uint32_t i = 0; i < d->n_plans; i++)
-        if (d->plans[i].type == memory->type)
-            attention_plan_admit(d->plans[i].attention, pool, memory->generation);
-    attention_plan_admit(d->asked_plans[memory->type].attention, pool, memory->generation);
+    for (uint32_t i = 0; i < d->n_plans; i++) {
+        if (d->plans[i].type != memory->type)
+            continue;
+        attention_plan_admit(d->plans[i].all, pool, memory->generation);
+        attention_plan_admit(d->plans[i].asked, pool, memory->generation);
+    }
     *ret_pool = pool;
     return OK;
 }
@@ -60,20 +62,23 @@ void decoder_detach(struct decoder *d, uint32_t pool)
     ASSERT(pool < DECODER_POOLS_MAX && (d->pools_attached >> pool & 1) != 0);
     enum kv_type type = d->pools[pool].type;
     d->pools_attached &= ~(1u << pool);
-    for (uint32_t i = 0; i < d->n_plans; i++)
-        if (d->plans[i].type == type)
-            attention_plan_dismiss(d->plans[i].attention, pool);
-    attention_plan_dismiss(d->asked_plans[type].attention, pool);
+    for (uint32_t i = 0; i < d->n_plans; i++) {
+        if (d->plans[i].type != type)
+            continue;
+        attention_plan_dismiss(d->plans[i].all, pool);
+        attention_plan_dismiss(d->plans[i].asked, pool);
+    }
 }
 
 uint64_t decoder_workspace_bytes(const struct decoder *d, uint32_t pool)
 {
     ASSERT(pool < DECODER_POOLS_MAX && (d->pools_attached >> pool & 1) != 0);
     enum kv_type type = d->pools[pool].type;
-    uint64_t bytes = attention_plan_workspace_bytes(d->asked_plans[type].attention);
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < d->n_plans; i++)
         if (d->plans[i].type == type)
-            bytes += attention_plan_workspace_bytes(d->plans[i].attention);
+            bytes += attention_plan_workspace_bytes(d->plans[i].all) +
+                     attention_plan_workspace_bytes(d->plans[i].asked);
     return bytes;
 }
 
@@ -84,11 +89,10 @@ enum status decoder_check(const struct decoder *d, uint32_t pool)
     enum kv_type type = d->pools[pool].type;
     for (uint32_t i = 0; i < d->n_plans; i++)
         if (d->plans[i].type == type &&
-            !attention_plan_admits(d->plans[i].attention, pool, generation))
+            (!attention_plan_admits(d->plans[i].all, pool, generation) ||
+             !attention_plan_admits(d->plans[i].asked, pool, generation)))
             return STATUS_STALE_PLAN;
-    return attention_plan_admits(d->asked_plans[type].attention, pool, generation)
-               ? OK
-               : STATUS_STALE_PLAN;
+    return OK;
 }
 
 void decoder_copy_page(const struct decoder *d, uint32_t pool, uint32_t group, uint32_t from_page,

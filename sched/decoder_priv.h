@@ -29,10 +29,11 @@ struct rope_table {
     float *sine;
 };
 
-/* One schedule of attention over pools of one K/V type, shared by every layer of its cache group that
+/* The schedules of attention over pools of one K/V type, shared by every layer of its cache group that
  * maps heads alike. */
 struct layer_plan {
-    struct attention_plan *attention;
+    struct attention_plan *all;   /* for every row */
+    struct attention_plan *asked; /* for those that are asked for, where not all are worked through */
     enum kv_type type;
     uint32_t group;
     uint32_t layer; /* the first that has it, which says what the others are compared with */
@@ -40,7 +41,7 @@ struct layer_plan {
 
 /* What a layer needs beside its weights. */
 struct decoder_layer {
-    struct attention_plan *plans[KV_TYPE_COUNT]; /* NULL: no pool of the type was ever attached */
+    const struct layer_plan *plans[KV_TYPE_COUNT]; /* NULL: no pool of the type was ever attached */
     const struct rope_table *rope; /* NULL: not rotated */
     struct kv_layer memory[DECODER_POOLS_MAX];
     uint32_t rows_by_heads; /* a step of at most so many rows is shared by whole heads */
@@ -57,6 +58,12 @@ struct row_set {
     bool is_alone; /* the step's only row: every worker carries it for itself */
     uint32_t n_runs;
     struct span runs[ROW_RUNS_MAX];
+};
+
+/* The rows of one layer. */
+struct layer_rows {
+    const struct row_set *in;      /* whose K and V it makes */
+    const struct row_set *through; /* of these, those that go on to its end */
 };
 
 /* The widest of any layer, in floats. */
@@ -98,8 +105,6 @@ struct decoder {
     struct decoder_layer *layers; /* [n_layers] */
     uint32_t n_plans;
     struct layer_plan *plans; /* [KV_TYPE_COUNT * n_layers] at most */
-    /* The last layer's, where not every row is asked for; attention NULL as above. */
-    struct layer_plan asked_plans[KV_TYPE_COUNT];
     uint32_t types_used; /* by the step's pools, a bit each */
     uint32_t n_ropes;
     struct rope_table *ropes; /* [n_layers] at most */
@@ -129,6 +134,8 @@ struct decoder {
     struct row_set all;   /* rows of the step */
     struct row_set asked; /* those that the last layer is worked through for */
     bool is_asked_for_all;
+    bool may_shed; /* those are whole sequences, and there is somebody who says when */
+    bool has_shed; /* from this layer on those alone go on; written by worker 0 between two barriers */
     const uint32_t *logit_rows;
     uint32_t n_logit_rows;
     enum status attention_status; /* written by worker 0 */
@@ -144,8 +151,12 @@ struct buffer_row {
 /* Takes them all; NO_MEMORY leaves those taken to whoever owns the pointers. */
 enum status decoder_take_buffers(const struct buffer_row *rows, size_t n) MUST_USE;
 
-/* Settles which rows of the batch go through the last layer, and schedules its attention. */
+/* decoder_asked.c. Settles which rows of the batch go through the last layer, and schedules its attention. */
 void decoder_ask(struct decoder *decoder);
+/* Worker 0, before the barrier that ends a layer, with how many layers are done then: whether the rest is for the
+ * rows asked for alone. */
+void decoder_consider_shedding(struct decoder *decoder, uint32_t n_done);
+bool decoder_is_asked(const struct decoder *decoder, uint32_t row);
 
 /* decoder_product.c. A worker's part of n things, in whole grains. */
 struct span decoder_share(const struct decoder *d, uint32_t n, uint32_t grain, uint32_t tid);
@@ -166,9 +177,9 @@ void decoder_product(const struct decoder *d, const struct packed_matrix *m,
 
 /* decoder_heads.c. Up to how many rows sharing whole heads costs less than the barrier that it saves. */
 uint32_t decoder_rows_by_heads(const struct graph_layer *layer, uint32_t n_threads);
-/* K and V of every row and Q of these, from the rows that enter layer l; ends at a barrier. */
+/* K and V of the rows that enter layer l, Q of those that go through it; ends at a barrier. */
 void decoder_heads(struct decoder *decoder, uint32_t tid, uint32_t l, const struct activations *x,
-                   const struct row_set *rows);
+                   const struct layer_rows *rows);
 
 /* decoder_watch.c. begin and end: around a step; enter and leave: by each worker in it; layer: by worker
  * 0, when a layer's rows are attended. */

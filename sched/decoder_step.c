@@ -115,8 +115,8 @@ static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_
 static const struct attention_plan *plan_of(const struct decoder *d, uint32_t l, uint32_t type)
 {
     bool is_last = l + 1 == d->model->graph->n_layers;
-    return is_last && !d->is_asked_for_all ? d->asked_plans[type].attention
-                                           : d->layers[l].plans[type];
+    const struct layer_plan *plan = d->layers[l].plans[type];
+    return d->has_shed || (is_last && !d->is_asked_for_all) ? plan->asked : plan->all;
 }
 
 static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
@@ -225,16 +225,25 @@ static void embed_rows(struct decoder *d, uint32_t tid)
         workers_barrier(d->workers);
 }
 
-/* One layer, from a pending product (e) to a pending product. In the last one only the rows that
- * are asked for go on once K and V are stored. */
+/* In the last layer only the rows that are asked for go on once K and V are stored. They are all that is left of a
+ * late step. */
+static struct layer_rows rows_of(const struct decoder *d, uint32_t l)
+{
+    bool is_last = l + 1 == d->model->graph->n_layers;
+    return (struct layer_rows){.in = d->has_shed ? &d->asked : &d->all,
+                               .through = d->has_shed || is_last ? &d->asked : &d->all};
+}
+
+/* One layer, from a pending product (e) to a pending product. */
 static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct entry *e)
 {
     const struct graph *g = d->model->graph;
     const struct layer_weights *w = &d->model->weights->layers[l];
-    const struct row_set *rows = l + 1 == g->n_layers ? &d->asked : &d->all;
+    const struct layer_rows of = rows_of(d, l);
+    const struct row_set *rows = of.through;
     e->pre = w->attn_norm;
-    struct activations x = enter(d, tid, e, &d->all);
-    decoder_heads(d, tid, l, &x, rows);
+    struct activations x = enter(d, tid, e, of.in);
+    decoder_heads(d, tid, l, &x, &of);
     if (rows->n_runs == 0)
         return OK;
     TRY(attend(d, tid, l));
@@ -246,6 +255,8 @@ static enum status run_layer(struct decoder *d, uint32_t tid, uint32_t l, struct
     x = enter(d, tid, e, rows);
     gate_and_up(d, tid, w, &x, rows);
     x = decoder_activations(&d->ffn_act, d->gate);
+    if (tid == 0)
+        decoder_consider_shedding(d, l + 1);
     leave(d, tid, &w->down, &x, rows);
     e->post = w->post_ffn_norm;
     return OK;
@@ -294,14 +305,14 @@ static void schedule_plan(struct decoder *d, const struct layer_plan *plan)
     const struct attention_sequence *from =
         d->batch->sequences + (size_t)plan->group * n_sequences;
     if (d->types_used == 1u << plan->type) {
-        attention_schedule(plan->attention, from, n_sequences);
+        attention_schedule(plan->all, from, n_sequences);
         return;
     }
     for (uint32_t i = 0; i < n_sequences; i++)
         if (decoder_pool_type(d, from[i].pool) == plan->type)
             d->typed_sequences[n++] = from[i];
     if (n > 0)
-        attention_schedule(plan->attention, d->typed_sequences, n);
+        attention_schedule(plan->all, d->typed_sequences, n);
 }
 
 enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)

@@ -94,9 +94,13 @@ static void choose_row(struct decoder *d, uint32_t pool)
 void decoder_watch_layer(struct decoder *d, uint32_t l)
 {
     for (uint32_t pool = 0; pool < DECODER_POOLS_MAX; pool++) {
-        const struct watched_row *r = &d->watch.asked[pool];
+        struct watched_row *r = &d->watch.asked[pool];
         if (r->on_row == NULL || !r->is_chosen || r->layer != l)
             continue;
+        if (d->has_shed && !decoder_is_asked(d, r->row)) {
+            r->is_chosen = false; /* it is asked for again in the next step */
+            continue;
+        }
         const struct graph_layer *layer = &d->model->graph->layers[l];
         size_t q = (size_t)layer->n_query_heads * layer->d_qk;
         size_t attended = (size_t)layer->n_query_heads * layer->d_v;
@@ -135,11 +139,10 @@ void decoder_sums(const struct decoder *d, uint32_t pool, struct decoder_sums *r
     *ret_sums = (struct decoder_sums){.allocations = d->watch.allocations,
                                       .miss_bytes = d->watch.miss_bytes,
                                       .miss_logical_bytes = d->watch.miss_logical_bytes};
-    for (uint32_t i = 0; i < d->n_plans; i++)
-        add_traffic(d->plans[i].attention, pool, ret_sums);
-    for (uint32_t type = 0; type < KV_TYPE_COUNT; type++)
-        if (d->asked_plans[type].attention != NULL)
-            add_traffic(d->asked_plans[type].attention, pool, ret_sums);
+    for (uint32_t i = 0; i < d->n_plans; i++) {
+        add_traffic(d->plans[i].all, pool, ret_sums);
+        add_traffic(d->plans[i].asked, pool, ret_sums);
+    }
 }
 
 void decoder_count_misses(struct decoder *d)

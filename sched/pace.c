@@ -22,6 +22,8 @@
 /* Longest step while others decode, as a multiple of a step without prompt rows. A prompt then
  * takes STRETCH / (STRETCH - 1) times as long as alone. */
 #define PACE_STRETCH 2.9
+/* A step that would be longer than this goes on without its prompt rows. */
+#define PACE_LATE 3.3
 #define PACE_WEIGHT 0.125
 #define PACE_LEAP 1.5 /* a step so many times the greatest before knows better than they did */
 enum {
@@ -75,6 +77,14 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
         follow(&pace->unit_ns, ns / step.prefill_units, PACE_WEIGHT);
 }
 
+/* What prompt rows may add to a step that decode rows wait for, for each time that they may stretch it by. */
+static double room_ns(const struct pace *pace, uint32_t decode_rows,
+                      const struct pace_company *company)
+{
+    double decode_ns = (decode_rows > 0 ? pace->decode_ns : 0.0) + company->decode_ns;
+    return decode_ns / (1 + company->n_prompting);
+}
+
 double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
                          const struct pace_company *company)
 {
@@ -86,10 +96,24 @@ double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
         return 0.0;
     if (pace->unit_ns == 0.0)
         return PACE_ROWS_LEARN;
-    double decode_ns = (decode_rows > 0 ? pace->decode_ns : 0.0) + company->decode_ns;
-    double units =
-        (PACE_STRETCH - 1.0) * decode_ns / (1 + company->n_prompting) / pace->unit_ns;
+    double units = (PACE_STRETCH - 1.0) * room_ns(pace, decode_rows, company) / pace->unit_ns;
     return fmin(units, fmax(2.0 * pace->units_most, PACE_ROWS_LEARN));
+}
+
+double pace_end_ns(const struct pace *pace, const struct pace_step *step, double share_done,
+                   uint64_t elapsed_ns)
+{
+    double whole_ns = pace->decode_ns + pace->unit_ns * step->prefill_units;
+    return (double)elapsed_ns + (1.0 - share_done) * whole_ns;
+}
+
+bool pace_is_late(const struct pace *pace, const struct pace_step *step,
+                  const struct pace_company *company, double end_ns)
+{
+    if (step->decode_rows == 0 || pace->decode_ns == 0.0 || company->is_unknown)
+        return false;
+    double room = room_ns(pace, step->decode_rows, company);
+    return end_ns > pace->decode_ns + (PACE_LATE - 1.0) * room;
 }
 
 uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max)

@@ -44,6 +44,13 @@ void pace_observe(struct pace *pace, struct pace_step step, uint64_t elapsed_ns)
  * decodes. */
 double pace_budget_units(const struct pace *pace, uint32_t decode_rows,
                          const struct pace_company *company);
+/* When a step will end, from its start, of whose layers the share_done took elapsed_ns. */
+double pace_end_ns(const struct pace *pace, const struct pace_step *step, double share_done,
+                   uint64_t elapsed_ns);
+/* Whether a step that ends at end_ns keeps its decode rows waiting for so long that it had better do without its prompt
+ * rows: longer than chance makes it, since they are then computed again. */
+bool pace_is_late(const struct pace *pace, const struct pace_step *step,
+                  const struct pace_company *company, double end_ns);
 /* Rows from position on, 1..rows_max, that fit into units (one always does). */
 uint32_t pace_rows(const struct pace *pace, double units, uint32_t position, uint32_t rows_max);
 

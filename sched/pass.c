@@ -9,7 +9,8 @@
  *             pass_deliver (pass_emit.c)
  *         Room for prompt rows is one for all, by one pace. It is offered first to the scheduler
  *         whose oldest unfinished prompt has waited longest, so that prompts go by age across lanes
- *         and none starves.
+ *         and none starves. A step that the machine held up goes on without its prompt rows, unless
+ *         the one before did.
  * ALWAYS  (1) Decode rows always have a place: running_max bounds what all may run.     pass_join
  *         (2) A pool that is not the one admitted fails its own requests alone.       plan_rows
  * OWNS    The decoder and the arrays of a step. Schedulers are their lanes'.
@@ -261,18 +262,36 @@ static bool plan_rows(struct pass *p)
     return rows->n_rows > 0 || any_stale;
 }
 
+/* For a decoder in the middle of a step. */
+static bool is_late(void *user, uint32_t n_done)
+{
+    struct pass *p = user;
+    uint64_t elapsed_ns = p->limits.clock_ns(p->limits.clock_user) - p->started_ns;
+    double share = (double)n_done / p->model->graph->n_layers;
+    double end_ns = pace_end_ns(&p->pace, &p->rows.made_of, share, elapsed_ns);
+    if (!pace_is_late(&p->pace, &p->rows.made_of, &p->company, end_ns))
+        return false;
+    p->late_end_ns = end_ns;
+    return true;
+}
+
 static enum status run_decoder(struct pass *p)
 {
+    bool may_be_late = p->limits.clock_ns != NULL && p->late_end_ns == 0.0;
+    p->late_end_ns = 0.0;
     struct decoder_batch batch = {.n_rows = p->rows.n_rows,
                                   .n_sequences = p->rows.n_sequences,
                                   .ids = p->rows.ids,
                                   .sequences = p->rows.sequences,
-                                  .n_asked = p->rows.n_asked};
+                                  .n_asked = p->rows.n_asked,
+                                  .is_late = may_be_late ? is_late : NULL,
+                                  .late_user = p};
     return decoder_step(p->decoder, &batch);
 }
 
 bool pass_step(struct pass *p, uint64_t now_ns)
 {
+    p->started_ns = now_ns;
     for (uint32_t i = 0; i < p->n_schedulers; i++)
         scheduler_begin(p->schedulers[i], now_ns);
     if (p->n_schedulers > 1)
@@ -281,11 +300,13 @@ bool pass_step(struct pass *p, uint64_t now_ns)
         return false;
     enum status status = p->rows.n_rows > 0 ? run_decoder(p) : OK;
     for (uint32_t i = 0; i < p->n_schedulers; i++)
-        scheduler_commit(p->schedulers[i], p->rows.ids, status);
+        scheduler_commit(p->schedulers[i], p->rows.ids, status, decoder_has_shed(p->decoder));
     return true;
 }
 
 void pass_observe(struct pass *p, uint64_t elapsed_ns)
 {
+    if (p->late_end_ns > 0.0)
+        elapsed_ns = (uint64_t)p->late_end_ns; /* what all its rows would have taken */
     pace_observe(&p->pace, p->rows.made_of, elapsed_ns);
 }

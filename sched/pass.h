@@ -5,7 +5,7 @@
  * checkpoint read its weights once a step, not twice. Who else is in a step changes when an output
  * comes, never what it is.
  *
- * It reads no clock and makes no thread: the engine (or a test) calls it with the time. Nothing
+ * It has no clock and makes no thread: the engine (or a test) calls it with the time. Nothing
  * allocates after pass_new and pass_join. Engine thread. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_PASS_H
@@ -23,6 +23,10 @@ struct pass_limits {
     uint32_t prefill_chunk; /* prompt rows of a step, of all together */
     uint32_t context_max;
     bool is_paced; /* fewer prompt rows while others decode (pace.h) */
+    /* Read while a step is under way: one that is late for its decode rows goes on without its prompt
+     * rows, which are planned again. NULL: none is late. */
+    uint64_t (*clock_ns)(void *user);
+    void *clock_user;
 };
 
 /* The model, kernels and workers are loans until pass_free: a model whose graph and weights are those

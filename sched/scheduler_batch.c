@@ -269,14 +269,24 @@ static void count_rows(struct scheduler *s, struct running *run)
         r->computed_rows = end;
 }
 
-void scheduler_commit(struct scheduler *s, const uint32_t *ids, enum status status)
+/* The step went on without run's rows. */
+static void take_back(struct scheduler *s, struct running *run)
+{
+    append_abort(run->request->sequence);
+    s->stats.shed_rows += run->n_rows;
+    run->n_rows = 0;
+}
+
+void scheduler_commit(struct scheduler *s, const uint32_t *ids, enum status status, bool has_shed)
 {
     for (uint32_t i = 0; i < s->n_running; i++) {
         struct running *run = &s->running[i];
         if (run->n_rows == 0)
             continue;
         run->status = status;
-        if (status == OK) {
+        if (status == OK && has_shed && scheduler_rows_asked(run) == 0) {
+            take_back(s, run);
+        } else if (status == OK) {
             append_commit(run->request->sequence, ids + run->row_first, run->n_rows);
             count_rows(s, run);
         } else {

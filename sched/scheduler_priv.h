@@ -90,8 +90,8 @@ bool scheduler_skip(struct scheduler *s, enum status error);
 /* What the decoder is told of each planned sequence; returns the place behind the last. */
 struct attention_sequence *scheduler_sequences(const struct scheduler *s, uint32_t group,
                                                struct attention_sequence *at);
-/* Commits (or, if the step failed, aborts) every planned append. */
-void scheduler_commit(struct scheduler *s, const uint32_t *ids, enum status status);
+/* Commits every planned append; aborts them if the step failed, and if it has shed rows those it was not asked for. */
+void scheduler_commit(struct scheduler *s, const uint32_t *ids, enum status status, bool has_shed);
 /* Puts the rows whose logits it wants behind those there. */
 void scheduler_want(struct scheduler *s, uint64_t now_ns, struct step_wanted *wanted);
 const struct request *scheduler_request(const struct scheduler *s, uint32_t running);

@@ -8,6 +8,13 @@
 #include "sched/shared_pass.h"
 
 #include "config/mem.h"
+#include "sched/clock.h"
+
+static uint64_t clock_ns(void *user)
+{
+    (void)user;
+    return clock_now_ns();
+}
 
 enum status shared_pass_new(const struct lane_parts *parts, const struct lane_limits *limits,
                             struct workers *workers, struct shared_pass **ret_shared,
@@ -25,6 +32,7 @@ enum status shared_pass_new(const struct lane_parts *parts, const struct lane_li
         .prefill_chunk = limits->prefill_chunk,
         .context_max = parts->context_max,
         .is_paced = true,
+        .clock_ns = clock_ns,
     };
     enum status s =
         pass_new(shared->model, &shared->kernels, workers, &pass_limits, &shared->pass, ret_why);

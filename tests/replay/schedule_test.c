@@ -4,9 +4,9 @@
  *         preempted or not.
  * HOW     Requests from a seed are first answered alone: one thread, whole prompts, no reuse. Then
  *         schedules from the seed (threads, chunk, pool, arrival, cancelled company, a pace of any
- *         temper, one lane or several of the same weights in one pass) answer them again, and every
+ *         temper, steps that are late in any layer, one lane or several of the same weights in one pass) answer them again, and every
  *         output is compared with memcmp. A run in which
- *         nothing was reused, copied, preempted or longer than a chunk proves nothing, and fails; so
+ *         nothing was reused, copied, preempted, shed or longer than a chunk proves nothing, and fails; so
  *         of each eight schedules one is of requests that outgrow their pool together, one has
  *         several lanes, and one a long prompt.
  *         FOLDKV_TEST_SEED repeats a run; FOLDKV_TEST_LONG=1 takes full counts.
@@ -27,7 +27,7 @@ enum { SPECS = 24, GROWERS = 8, PROMPT_MAX = 320, ANSWER_MAX = 24, STEPS_MAX = 1
 
 /* What the schedules of one model went through, all together. */
 struct coverage {
-    uint64_t hits, copied, preemptions, recomputed, long_rows, schedules, crowds;
+    uint64_t hits, copied, preemptions, recomputed, shed, long_rows, schedules, crowds;
 };
 
 struct field {
@@ -124,6 +124,8 @@ static void answer_alone(struct field *f)
     rig_free(&rig);
 }
 
+enum { LEAP_NS = 100000000 }; /* many times what these steps are said to take */
+
 /* What a schedule is made for; most are for nothing in particular. */
 enum aim { AIM_NONE, AIM_LONG = 1, AIM_LANES = 3, AIM_OUTGROW = 7, AIMS = 8 };
 
@@ -155,6 +157,7 @@ static struct rig_options draw_options(struct field *f, enum aim aim)
         o.other_type = others[draw_below(f, 3)];
         o.lane_bytes += 3 * o.cache_bytes;
     }
+    o.leap_ns = draw_below(f, 3) == 0 ? 0 : LEAP_NS;
     if (aim == AIM_OUTGROW)
         make_tight(f, &o);
     return o;
@@ -168,6 +171,7 @@ static void note_lane(struct field *f, const struct scheduler *scheduler)
     f->coverage.copied += stats.prefix_copied_tokens;
     f->coverage.preemptions += stats.preemptions;
     f->coverage.recomputed += stats.recomputed_tokens;
+    f->coverage.shed += stats.shed_rows;
     ck_assert_uint_eq(stats.requests_admitted, stats.requests_finished + stats.requests_aborted +
                                                    stats.requests_failed + stats.requests_running +
                                                    stats.requests_waiting);
@@ -259,15 +263,16 @@ static void check_schedules(struct field *f, uint32_t n)
         run_schedule(f, seed + i + 1, (enum aim)(i % AIMS));
     const struct coverage *c = &f->coverage;
     printf("%s, %s: %" PRIu64 " schedules from seed %" PRIu64 ": %" PRIu64 " tokens hit, %" PRIu64
-           " copied, %" PRIu64 " preemptions, %" PRIu64 " recomputed, %" PRIu64
+           " copied, %" PRIu64 " preemptions, %" PRIu64 " recomputed, %" PRIu64 " shed, %" PRIu64
            " requests over several chunks, %" PRIu64 " with several lanes\n",
            f->isa, f->cache_type, c->schedules, seed, c->hits, c->copied, c->preemptions, c->recomputed,
-           c->long_rows, c->crowds);
+           c->shed, c->long_rows, c->crowds);
     ck_assert_uint_gt(c->hits, 0);
     ck_assert_uint_gt(c->long_rows, 0);
     ck_assert_uint_gt(c->copied, 0);
     ck_assert_uint_gt(c->preemptions, 0);
     ck_assert_uint_gt(c->crowds, 0);
+    ck_assert_uint_gt(c->shed, 0);
     if (n >= MANY_SCHEDULES) /* what was preempted may find all its rows still cached */
         ck_assert_uint_gt(c->recomputed, 0);
     field_release(f);

@@ -12,6 +12,7 @@
 
 #include "config/mem.h"
 #include "sched/request_priv.h"
+#include "tests/support/noise.h"
 
 enum { NEWS_MAX = 4096 };
 
@@ -47,13 +48,24 @@ static enum status join(struct rig_parts *p, uint32_t lane, struct why *ret_why)
     return pass_join(p->pass, lane_of(p, lane)->scheduler, &memory, ret_why);
 }
 
+/* Time that goes by in leaps, so that some steps are late. */
+static uint64_t leaping_clock(void *user)
+{
+    struct rig_clock *clock = user;
+    clock->now_ns += noise_below(&clock->random, 4) == 0 ? clock->leap_ns : 1000;
+    return clock->now_ns;
+}
+
 static enum status join_all(struct rig_parts *p, const struct rig_options *o, struct why *ret_why)
 {
     uint32_t most = o->running_max * p->n_lanes;
     struct pass_limits limits = {.running_max = o->running_all > 0 ? o->running_all : most,
                                  .prefill_chunk = o->prefill_chunk,
                                  .context_max = p->context_max,
-                                 .is_paced = true};
+                                 .is_paced = true,
+                                 .clock_ns = o->leap_ns > 0 ? leaping_clock : NULL,
+                                 .clock_user = &p->clock};
+    p->clock = (struct rig_clock){.random = o->leap_ns, .leap_ns = o->leap_ns};
     TRY(pass_new(p->model, &p->lane.kernels, p->workers, &limits, &p->pass, ret_why));
     for (uint32_t i = 0; i < p->n_lanes; i++)
         TRY(join(p, i, ret_why));
@@ -206,6 +218,7 @@ static void drain(struct rig *rig)
 
 bool rig_step(struct rig *rig, uint64_t elapsed_ns)
 {
+    rig->parts.clock.now_ns = rig->now_ns;
     bool worked = pass_step(rig->parts.pass, rig->now_ns);
     rig->now_ns += elapsed_ns;
     if (worked) {

@@ -40,6 +40,11 @@ struct rig_options {
     const char *other_type; /* K/V type of every second lane; NULL: cache_type */
     uint64_t lane_bytes;  /* each lane's pool is so much larger than that of the one before */
     uint32_t running_all; /* places in a step; 0: as many as the lanes can fill */
+    uint64_t leap_ns;     /* time leaps so far now and then within a step; 0: no step is ever late */
+};
+
+struct rig_clock {
+    uint64_t now_ns, leap_ns, random;
 };
 
 /* Lanes' parts without an engine, in a pass of their own. The named ones are what tests look at: the
@@ -54,6 +59,7 @@ struct rig_parts {
     struct cache *cache;
     struct scheduler *scheduler;
     uint32_t context_max;
+    struct rig_clock clock;
 };
 
 struct rig;

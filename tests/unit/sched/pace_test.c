@@ -192,6 +192,42 @@ START_TEST(a_prompt_beside_others_finds_its_measure)
 }
 END_TEST
 
+/* 5 ms a decode step and 0.5 ms a unit: a step of 20 units takes 15 ms, and one of more than 16.5 ms is late. */
+START_TEST(a_step_that_was_held_up_is_late)
+{
+    static const struct pace_company none;
+    struct pace pace = fresh();
+    struct pace_step step = {.decode_rows = 3, .prefill_rows = 20, .prefill_units = 20};
+    ck_assert(!pace_is_late(&pace, &step, &none, 1e9)); /* than what? */
+    for (int i = 0; i < 100; i++) {
+        pace_observe(&pace, (struct pace_step){.decode_rows = 3}, 5000000);
+        pace_observe(&pace, step, 15000000);
+    }
+    double on_time = pace_end_ns(&pace, &step, 0.5, 7500000);
+    ck_assert_double_eq_tol(on_time, 15e6, 1.0);
+    ck_assert(!pace_is_late(&pace, &step, &none, on_time));
+    double held_up = pace_end_ns(&pace, &step, 0.5, 11500000);
+    ck_assert_double_eq_tol(held_up, 19e6, 1.0);
+    ck_assert(pace_is_late(&pace, &step, &none, held_up));
+    step.decode_rows = 0;
+    ck_assert(!pace_is_late(&pace, &step, &none, held_up)); /* nobody waits */
+}
+END_TEST
+
+/* A second pass with prompts has half of the room. */
+START_TEST(company_makes_a_step_late_sooner)
+{
+    struct pace pace = fresh();
+    struct pace_company company = {.n_prompting = 1};
+    struct pace_step step = {.decode_rows = 1, .prefill_rows = 8, .prefill_units = 8};
+    pace_observe(&pace, (struct pace_step){.decode_rows = 1}, 5000000);
+    ck_assert(!pace_is_late(&pace, &step, &company, 10.7e6));
+    ck_assert(pace_is_late(&pace, &step, &company, 10.8e6));
+    company.is_unknown = true;
+    ck_assert(!pace_is_late(&pace, &step, &company, 10.8e6));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pace");
@@ -207,6 +243,8 @@ int main(void)
     tcase_add_test(tc, one_step_held_up_or_hurried_changes_little);
     tcase_add_test(tc, the_streams_of_others_bound_a_prompt);
     tcase_add_test(tc, a_prompt_beside_others_finds_its_measure);
+    tcase_add_test(tc, a_step_that_was_held_up_is_late);
+    tcase_add_test(tc, company_makes_a_step_late_sooner);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
