@@ -96,12 +96,12 @@ static uint32_t number_of(const struct load_stream *s, const char *key, uint32_t
     return number <= UINT32_MAX ? (uint32_t)number : otherwise;
 }
 
-/* Not every server tells how many tokens there are so far: then each event is one. */
+/* Not every server tells how many tokens there are so far, or tells what can be: then each event is one. */
 static void take_event(struct load_stream *s)
 {
-    uint32_t i = s->n_events++;
+    uint32_t i = s->n_events++, told = s->completion_tokens;
     s->events_ns[i] = clock_now_ns();
-    s->events_tokens[i] = s->completion_tokens > 0 ? s->completion_tokens : i + 1;
+    s->events_tokens[i] = told > 0 && told <= s->events_max ? told : i + 1;
 }
 
 static void take_line(struct load_stream *s)

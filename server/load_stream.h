@@ -23,7 +23,7 @@ struct load_target {
 enum status load_target_parse(const char *url, struct load_target *ret_target,
                               struct why *ret_why) MUST_USE;
 
-/* Room for the times of events_max events. NO_MEMORY. */
+/* Room for the times of events_max events, at least as many as an answer may have tokens. NO_MEMORY. */
 enum status load_stream_new(uint32_t events_max, struct load_stream **ret_stream) MUST_USE;
 void load_stream_free(struct load_stream **stream);
 /* Connects and will send a completion request for the token ids, greedy, ignoring end tokens. The
