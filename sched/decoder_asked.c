@@ -75,7 +75,6 @@ void decoder_ask(struct decoder *d)
     if (d->is_asked_for_all)
         d->asked = d->all;
     d->may_shed = may_shed(d);
-    d->has_shed = false;
     const struct decoder_layer *last = &d->layers[d->model->graph->n_layers - 1];
     for (uint32_t type = 0; !d->is_asked_for_all && type < KV_TYPE_COUNT; type++)
         if ((d->types_used >> type & 1) != 0)

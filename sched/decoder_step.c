@@ -112,11 +112,17 @@ static struct activations attended_rows(struct decoder *d, uint32_t tid, uint32_
 
 /* ---- the phases of a layer ---- */
 
-static const struct attention_plan *plan_of(const struct decoder *d, uint32_t l, uint32_t type)
+/* Whether only the rows that are asked for go through layer l: the last one, and what is left of a late step. */
+static bool is_for_asked(const struct decoder *d, uint32_t l)
 {
     bool is_last = l + 1 == d->model->graph->n_layers;
+    return d->has_shed || (is_last && !d->is_asked_for_all);
+}
+
+static const struct attention_plan *plan_of(const struct decoder *d, uint32_t l, uint32_t type)
+{
     const struct layer_plan *plan = d->layers[l].plans[type];
-    return d->has_shed || (is_last && !d->is_asked_for_all) ? plan->asked : plan->all;
+    return is_for_asked(d, l) ? plan->asked : plan->all;
 }
 
 static enum status attend(struct decoder *d, uint32_t tid, uint32_t l)
@@ -225,13 +231,11 @@ static void embed_rows(struct decoder *d, uint32_t tid)
         workers_barrier(d->workers);
 }
 
-/* In the last layer only the rows that are asked for go on once K and V are stored. They are all that is left of a
- * late step. */
+/* Every row has its K and V stored in the last layer, too; a late step has dropped the others before. */
 static struct layer_rows rows_of(const struct decoder *d, uint32_t l)
 {
-    bool is_last = l + 1 == d->model->graph->n_layers;
     return (struct layer_rows){.in = d->has_shed ? &d->asked : &d->all,
-                               .through = d->has_shed || is_last ? &d->asked : &d->all};
+                               .through = is_for_asked(d, l) ? &d->asked : &d->all};
 }
 
 /* One layer, from a pending product (e) to a pending product. */
@@ -320,6 +324,7 @@ enum status decoder_step(struct decoder *d, const struct decoder_batch *batch)
     ASSERT(batch->n_rows > 0 && batch->n_rows <= d->limits.rows_max);
     ASSERT(batch->n_sequences <= d->limits.sequences_max);
     d->types_used = 0;
+    d->has_shed = false;
     for (uint32_t i = 0; i < batch->n_sequences; i++) {
         const struct attention_sequence *s = &batch->sequences[i];
         TRY(decoder_check(d, s->pool));

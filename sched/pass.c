@@ -277,8 +277,7 @@ static bool is_late(void *user, uint32_t n_done)
 
 static enum status run_decoder(struct pass *p)
 {
-    bool may_be_late = p->limits.clock_ns != NULL && p->late_end_ns == 0.0;
-    p->late_end_ns = 0.0;
+    bool may_be_late = p->limits.clock_ns != NULL && !decoder_has_shed(p->decoder);
     struct decoder_batch batch = {.n_rows = p->rows.n_rows,
                                   .n_sequences = p->rows.n_sequences,
                                   .ids = p->rows.ids,
@@ -306,7 +305,7 @@ bool pass_step(struct pass *p, uint64_t now_ns)
 
 void pass_observe(struct pass *p, uint64_t elapsed_ns)
 {
-    if (p->late_end_ns > 0.0)
+    if (decoder_has_shed(p->decoder))
         elapsed_ns = (uint64_t)p->late_end_ns; /* what all its rows would have taken */
     pace_observe(&p->pace, p->rows.made_of, elapsed_ns);
 }

@@ -17,7 +17,7 @@ struct pass {
     struct pace pace;
     struct pace_company company;
     uint64_t started_ns; /* the step */
-    double late_end_ns;  /* when it would have ended, had it not shed rows; 0: it has not */
+    double late_end_ns;  /* if it has shed rows: when it would have ended with them */
 
     struct scheduler *schedulers[PASS_SCHEDULERS_MAX]; /* in the order of this step's rows */
     uint32_t n_schedulers;

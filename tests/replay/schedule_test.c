@@ -4,11 +4,11 @@
  *         preempted or not.
  * HOW     Requests from a seed are first answered alone: one thread, whole prompts, no reuse. Then
  *         schedules from the seed (threads, chunk, pool, arrival, cancelled company, a pace of any
- *         temper, steps that are late in any layer, one lane or several of the same weights in one pass) answer them again, and every
- *         output is compared with memcmp. A run in which
- *         nothing was reused, copied, preempted, shed or longer than a chunk proves nothing, and fails; so
- *         of each eight schedules one is of requests that outgrow their pool together, one has
- *         several lanes, and one a long prompt.
+ *         temper, steps that are late in any layer, one lane or several of the same weights in one
+ *         pass) answer them again, and every output is compared with memcmp. A run in which nothing
+ *         was reused, copied, preempted, shed or longer than a chunk proves nothing, and fails; so of
+ *         each eight schedules one is of requests that outgrow their pool together, one has several
+ *         lanes, and one a long prompt.
  *         FOLDKV_TEST_SEED repeats a run; FOLDKV_TEST_LONG=1 takes full counts.
  */
 // SPDX-License-Identifier: Apache-2.0
