@@ -11,6 +11,16 @@ typedef void qk_fn(const struct step *step, uint32_t unit, const float *q, float
 typedef void pv_fn(const struct step *step, uint32_t first, uint32_t end, uint32_t column,
                    const float *p, float *acc);
 
+/* Many rows compute for longer than a line takes to come, and each of their products loads its factor: the second request
+ * would cost more than it saves. */
+LANES_INLINE void prefetch_for(const int rows, const void *ahead, const void *far, size_t offset)
+{
+    if (rows <= ATTEND_TWICE_ROWS)
+        prefetch_twice(ahead, far, offset);
+    else
+        prefetch_line_far(ahead, offset);
+}
+
 LANES_INLINE v16 kv_load(const enum kv_type type, const void *part, size_t i)
 {
     return type == KV_F16 ? v16_load_f16((const uint16_t *)part + i)
@@ -48,13 +58,17 @@ LANES_INLINE void attend_qk(const enum kv_type type, const int rows, const int u
         for (int half = 0; half < 2; half++) {
             v16 kv[ATTEND_STEP_UNITS];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
-            for (int u = 0; u < units; u++)
-                kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-            for (int r = 0; r < rows; r++)
+            for (int u0 = 0; u0 < units; u0 += ATTEND_AT_ONCE) {
+                const int u_end = u0 + ATTEND_AT_ONCE < units ? u0 + ATTEND_AT_ONCE : units;
 #pragma GCC unroll ATTEND_UNROLL_WIDE
-                for (int u = 0; u < units; u++)
-                    s[r][u] = v16_fma_at(q + r * ATTEND_Q_STRIDE + half, kv[u], s[r][u]);
+                for (int u = u0; u < u_end; u++)
+                    kv[u] = kv_load(type, k[u], at + (size_t)half * ATTEND_UNIT);
+#pragma GCC unroll ATTEND_UNROLL_ROWS
+                for (int r = 0; r < rows; r++)
+#pragma GCC unroll ATTEND_UNROLL_WIDE
+                    for (int u = u0; u < u_end; u++)
+                        s[r][u] = v16_fma_at(q + r * ATTEND_Q_STRIDE + half, kv[u], s[r][u]);
+            }
         }
     }
 #pragma GCC unroll ATTEND_UNROLL_ROWS
@@ -93,16 +107,20 @@ LANES_INLINE void attend_pv(const enum kv_type type, const int rows, const int c
         for (; pt != pt_end; pt++, at += d_v) {
             v16 x[COLUMNS_MAX];
 #pragma GCC unroll ATTEND_UNROLL_WIDE
-            for (int j = 0; j < columns; j++) {
-                x[j] = kv_load(type, v, at + 16 * (size_t)j);
-                if (begins_line && (type == KV_F32 || j % 2 == 0))
-                    prefetch_for(rows, ahead, far, (at + 16 * (size_t)j) * bytes);
-            }
-#pragma GCC unroll ATTEND_UNROLL_ROWS
-            for (int r = 0; r < rows; r++)
+            for (int j0 = 0; j0 < columns; j0 += ATTEND_AT_ONCE) {
+                const int j_end = j0 + ATTEND_AT_ONCE < columns ? j0 + ATTEND_AT_ONCE : columns;
 #pragma GCC unroll ATTEND_UNROLL_WIDE
-                for (int j = 0; j < columns; j++)
-                    a[r][j] = v16_fma_at(pt + r * SCORE_STRIDE, x[j], a[r][j]);
+                for (int j = j0; j < j_end; j++) {
+                    x[j] = kv_load(type, v, at + 16 * (size_t)j);
+                    if (begins_line && (type == KV_F32 || j % 2 == 0))
+                        prefetch_for(rows, ahead, far, (at + 16 * (size_t)j) * bytes);
+                }
+#pragma GCC unroll ATTEND_UNROLL_ROWS
+                for (int r = 0; r < rows; r++)
+#pragma GCC unroll ATTEND_UNROLL_WIDE
+                    for (int j = j0; j < j_end; j++)
+                        a[r][j] = v16_fma_at(pt + r * SCORE_STRIDE, x[j], a[r][j]);
+            }
         }
     }
     __asm__(

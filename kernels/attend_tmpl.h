@@ -20,7 +20,8 @@
  *
  * The including file defines LANES_x, ATTEND_NAME(op), ATTEND_FLOAT (0: int8 alone) and
  * ATTEND_SPECIALISED (1: a function a shape; 0: one for all), the enum constants ATTEND_BLOCK_ROWS,
- * ATTEND_STEP_ROWS, ATTEND_VECTORS, ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, if specialised
+ * ATTEND_STEP_ROWS, ATTEND_VECTORS, ATTEND_AT_ONCE (vectors of K/V that registers hold beside the sums), ATTEND_TWICE_ROWS (up
+ * to so many rows a line is asked for twice), ATTEND_UNROLL_ROWS and ATTEND_UNROLL_WIDE, if specialised
  * ATTEND_EACH_ROWS(X, ...) as X(1, ...) .. X(ATTEND_BLOCK_ROWS, ...), and what attend_int8_tmpl.h
  * asks for. */
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +40,6 @@ enum {
     SCORE_STRIDE =
         ATTEND_STEP + 16, /* floats; rows must not share the sets of the first cache */
     COLUMNS_MAX = 4,          /* vectors of V that pv takes at once */
-    PREFETCH_TWICE_ROWS = 12,
 };
 
 /* What a step works on. */
@@ -62,16 +62,6 @@ LANES_INLINE void prefetch_twice(const void *ahead, const void *far, size_t offs
 {
     prefetch_line_far(ahead, offset);
     prefetch_line_far(far, offset);
-}
-
-/* Many rows compute for longer than a line takes to come, and each of their products loads its factor: the second request
- * would cost more than it saves. */
-LANES_INLINE void prefetch_for(const int rows, const void *ahead, const void *far, size_t offset)
-{
-    if (rows <= PREFETCH_TWICE_ROWS)
-        prefetch_twice(ahead, far, offset);
-    else
-        prefetch_line_far(ahead, offset);
 }
 
 /* The tokens first..end-1. */

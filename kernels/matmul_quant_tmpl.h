@@ -16,7 +16,8 @@
  *
  * The includer defines QUANT_NAME(op), ROWS_ONE (at most 12), ROWS_BYTES_MAX (of activations walked for every strip) and
  *     quant_tile(type, rows, tile): all of the tile's outputs of one panel, by the order of sums in matmul.h;
- * with QUANT_UNPACKS also ROWS_TWO (at most ROWS_ONE, and 6), PIECE_GROUPS (a whole number of blocks) and
+ * with QUANT_UNPACKS also UNPACK_ROWS (from so many on; more than ROWS_ONE), ROWS_TWO (at most ROWS_ONE, and 6),
+ *     PIECE_GROUPS (a whole number of blocks) and
  *     quant_unpack(type, tile, first, n, piece): groups [first, first + n) of two panels,
  *     quant_piece_tile(type, rows, tile, first, n, piece, next): these groups' products, added to the outputs if first > 0;
  *     quant_prefetch_next(next) with each group. */
@@ -148,7 +149,7 @@ QUANT_INLINE uint32_t quant_strip(const enum weight_type type, uint32_t rows, ui
                                   const struct quant_tile *t)
 {
 #ifdef QUANT_UNPACKS
-    if (rows > ROWS_ONE && panels_left >= 2) {
+    if (rows >= UNPACK_ROWS && panels_left >= 2) {
         quant_strip_two(type, rows, t);
         return 2;
     }

@@ -71,9 +71,12 @@ LANES_INLINE v16 v16_fma(v16 a, v16 b, v16 c)
     LANES_BOTH(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
 }
 
+/* The load is the compiler's to place, but not to keep for a second use: a register more than there are. */
 LANES_INLINE v16 v16_fma_at(const float *p, v16 b, v16 c)
 {
-    return v16_fma(v16_set1(*p), b, c);
+    __m256 a;
+    __asm__ volatile("vbroadcastss %1, %0" : "=x"(a) : "m"(*p));
+    return v16_fma((v16){a, a}, b, c);
 }
 
 LANES_INLINE v16 v16_add(v16 a, v16 b)

@@ -17,7 +17,13 @@
 
 /* Registers of a tile: 2 sums a row, 2 of weights, 2 of a row, 1 constant. Unpacked, 16 groups of two panels are 24 KiB: they
  * stay in the first-level cache. */
-enum { ROWS_ONE = 4, ROWS_TWO = 4, PIECE_GROUPS = 16, ROWS_BYTES_MAX = 256 << 10 };
+enum {
+    ROWS_ONE = 4,
+    UNPACK_ROWS = 9,
+    ROWS_TWO = 4,
+    PIECE_GROUPS = 16,
+    ROWS_BYTES_MAX = 256 << 10
+};
 
 #include "kernels/matmul_quant_tmpl.h"
 

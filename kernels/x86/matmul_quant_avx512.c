@@ -15,7 +15,13 @@
 /* Registers: 8 of weights, ROWS_ONE sums, 5 others; or 16 of weights, 2 * ROWS_TWO sums, 6 of a row: two or three sums
  * wait on the stack, which costs less than a row's four chains one after the other. Unpacked, 64 groups
  * of two panels are 64 to 96 KiB: with the rows they stay in the second-level cache. */
-enum { ROWS_ONE = 12, ROWS_TWO = 6, PIECE_GROUPS = 64, ROWS_BYTES_MAX = 512 << 10 };
+enum {
+    ROWS_ONE = 12,
+    UNPACK_ROWS = 13,
+    ROWS_TWO = 6,
+    PIECE_GROUPS = 64,
+    ROWS_BYTES_MAX = 512 << 10
+};
 
 #include "kernels/matmul_quant_tmpl.h"
 
