@@ -2,17 +2,10 @@
  * QUANT_UNPACKS takes. */
 // SPDX-License-Identifier: Apache-2.0
 
-/* True if a group's values are had from the panel as cheaply as unpacked ones: only its scales are unpacked. */
-QUANT_INLINE bool quant_is_light(const enum weight_type type)
-{
-    return quant_code(type) == CODE_BYTES ||
-           (quant_code(type) == CODE_NIBBLES && !quant_is_listed(type));
-}
-
 /* A group of two panels as tiles of many rows use it. */
 struct quant_group {
     _Alignas(64) char quads[2][QUANT_COLUMNS *
-                               PANEL_ROWS]; /* as CODE_BYTES has them; of light types none */
+                               PANEL_ROWS]; /* [quad][row][4], as the set multiplies them */
     float d[2][2][PANEL_ROWS];              /* of both panels: for each half, or one for both */
     float m[2][2][PANEL_ROWS];
 };

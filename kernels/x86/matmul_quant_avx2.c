@@ -189,7 +189,7 @@ QUANT_INLINE int quads_a_word(const enum weight_type type)
     return quant_offset(type) == 128 ? 1 : quant_code(type) == CODE_NIBBLES_PAIRS ? 2 : 4;
 }
 
-/* Eight 16-bit sums of two products; magnitude: of signed weights. */
+/* Sixteen 16-bit sums of two products; magnitude: of signed weights. */
 QUANT_INLINE __m256i products(const enum weight_type type, __m256i w, __m256i magnitude,
                               __m256i quad)
 {

@@ -279,6 +279,13 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
         store_outputs(t->out + (size_t)r * t->out_stride, acc[r][0], t->outputs);
 }
 
+/* True if a group's values are had from the panel as cheaply as unpacked ones: only its scales are unpacked. */
+QUANT_INLINE bool quant_is_light(const enum weight_type type)
+{
+    return quant_code(type) == CODE_BYTES ||
+           (quant_code(type) == CODE_NIBBLES && !quant_is_listed(type));
+}
+
 QUANT_INLINE void quant_unpack(const enum weight_type type, const struct quant_tile *t,
                                uint32_t first, uint32_t n, struct quant_group *ret)
 {
