@@ -16,7 +16,7 @@
  *
  * The includer defines QUANT_NAME(op), ROWS_ONE (at most 12), ROWS_BYTES_MAX (of activations walked for every strip) and
  *     quant_tile(type, rows, tile): all of the tile's outputs of one panel, by the order of sums in matmul.h;
- * with QUANT_UNPACKS also UNPACK_ROWS (from so many on; more than ROWS_ONE), ROWS_TWO (at most ROWS_ONE, and 6),
+ * with QUANT_UNPACKS also UNPACK_ROWS (from so many on; more than 2 * ROWS_TWO), ROWS_TWO (4 to 6, at most ROWS_ONE),
  *     PIECE_GROUPS (a whole number of blocks) and
  *     quant_unpack(type, tile, first, n, piece): groups [first, first + n) of two panels,
  *     quant_piece_tile(type, rows, tile, first, n, piece, next): these groups' products, added to the outputs if first > 0;

@@ -40,7 +40,9 @@ QUANT_INLINE void quant_piece_tile(const enum weight_type type, const int rows,
             quant_piece_tile(type, r, t, first, n, piece, next);                                   \
         break;
 
-/* Nearly equal tiles of UNPACK_ROWS rows or more have three at least. */
+_Static_assert(ROWS_TWO >= 4 && UNPACK_ROWS > 2 * ROWS_TWO,
+               "nearly equal tiles of UNPACK_ROWS rows or more have three at least");
+
 QUANT_INLINE void quant_piece_tile_of(const enum weight_type type, uint32_t rows,
                                       const struct quant_tile *t, uint32_t first, uint32_t n,
                                       const struct quant_group *piece, struct quant_next *next)

@@ -71,7 +71,7 @@ LANES_INLINE v16 v16_fma(v16 a, v16 b, v16 c)
     LANES_BOTH(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
 }
 
-/* The load is the compiler's to place, but not to keep for a second use: a register more than there are. */
+/* Loaded again for each use: kept for a second one it takes a register more than there are. */
 LANES_INLINE v16 v16_fma_at(const float *p, v16 b, v16 c)
 {
     __m256 a;

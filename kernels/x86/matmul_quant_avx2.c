@@ -109,33 +109,6 @@ QUANT_INLINE void load_scales(const enum weight_type type, const char *block,
     quant_scales_expand(type, d, m, bytes, ret);
 }
 
-/* What a group's products are multiplied with, and what is added: for each half, or one for both. */
-struct group_scales {
-    __m256 d[2][SIDES];
-    __m256 m[2][SIDES];
-};
-
-QUANT_INLINE struct group_scales load_group_scales(const enum weight_type type, const char *block,
-                                                   const struct quant_scales *kept, uint32_t g)
-{
-    const uint32_t n = quant_is_fine(type) ? 2 : 1;
-    struct group_scales ret;
-#pragma GCC unroll 2
-    for (uint32_t h = 0; h < n; h++)
-#pragma GCC unroll 2
-        for (int side = 0; side < SIDES; side++) {
-            const int row = side * SIDE_ROWS;
-            ret.d[h][side] = quant_groups(type) == 1 ? load_halves(block + row * 2)
-                                                     : _mm256_loadu_ps(kept->d[n * g + h] + row);
-            if (!quant_has_least(type))
-                continue;
-            ret.m[h][side] = quant_groups(type) == 1
-                                 ? load_halves(block + QUANT_HALVES_BYTES + row * 2)
-                                 : _mm256_loadu_ps(kept->m[n * g + h] + row);
-        }
-    return ret;
-}
-
 /* Where group i of a panel lies: its block, its values, and its number in the block. */
 struct group_place {
     const char *block, *planes;
@@ -151,6 +124,38 @@ QUANT_INLINE struct group_place place_of(const enum weight_type type, const char
         .planes = block + quant_head_bytes(type) + i % groups * quant_group_bytes(type),
         .g = i % groups,
     };
+}
+
+/* What a group's products are multiplied with, and what is added: for each half, or one for both. */
+struct group_scales {
+    __m256 d[2][SIDES];
+    __m256 m[2][SIDES];
+};
+
+/* Those of a K type's block are kept from its first group on. */
+QUANT_INLINE struct group_scales load_group_scales(const enum weight_type type,
+                                                   const struct group_place *at,
+                                                   struct quant_scales *kept)
+{
+    const uint32_t n = quant_is_fine(type) ? 2 : 1, g = at->g;
+    const char *block = at->block;
+    struct group_scales ret;
+    if (quant_groups(type) > 1 && g == 0)
+        load_scales(type, block, kept);
+#pragma GCC unroll 2
+    for (uint32_t h = 0; h < n; h++)
+#pragma GCC unroll 2
+        for (int side = 0; side < SIDES; side++) {
+            const int row = side * SIDE_ROWS;
+            ret.d[h][side] = quant_groups(type) == 1 ? load_halves(block + row * 2)
+                                                     : _mm256_loadu_ps(kept->d[n * g + h] + row);
+            if (!quant_has_least(type))
+                continue;
+            ret.m[h][side] = quant_groups(type) == 1
+                                 ? load_halves(block + QUANT_HALVES_BYTES + row * 2)
+                                 : _mm256_loadu_ps(kept->m[n * g + h] + row);
+        }
+    return ret;
 }
 
 /* A quad of activations in every lane. */
@@ -296,9 +301,7 @@ QUANT_INLINE void quant_tile(const enum weight_type type, const int rows,
         if (t->stream)
             quant_prefetch(type, rows, t, i);
         struct group_place at = place_of(type, t->w, i);
-        if (quant_groups(type) > 1 && at.g == 0)
-            load_scales(type, at.block, &kept);
-        struct group_scales scales = load_group_scales(type, at.block, &kept, at.g);
+        struct group_scales scales = load_group_scales(type, &at, &kept);
         tile_group(type, rows, false, t, i, at.planes, &scales, acc);
     }
 #pragma GCC unroll 6
@@ -311,9 +314,7 @@ QUANT_INLINE void unpack_group(const enum weight_type type, const char *panel, i
                                struct quant_scales *kept, struct quant_group *ret)
 {
     struct group_place at = place_of(type, panel, i);
-    if (quant_groups(type) > 1 && at.g == 0)
-        load_scales(type, at.block, kept);
-    struct group_scales scales = load_group_scales(type, at.block, kept, at.g);
+    struct group_scales scales = load_group_scales(type, &at, kept);
     const int scales_of_group = quant_is_fine(type) ? 2 : 1;
 #pragma GCC unroll 2
     for (int side = 0; side < SIDES; side++) {
