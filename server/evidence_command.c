@@ -184,32 +184,29 @@ static void find_row(struct evidence_ladder *l, const struct kernel_row *row,
                   (unsigned long long)audit.allocation_calls);
 }
 
-static void climb(struct audits *audits, const struct kernels *chosen, size_t i,
-                  struct evidence_ladder *l)
+static void find_nothing(struct evidence_ladder *l)
 {
-    struct kernel_row row = kernels_row(i);
+    for (int rung = 0; rung < EVIDENCE_RUNGS; rung++)
+        if (rung != EVIDENCE_SOURCE)
+            evidence_find(l, (enum evidence_rung)rung, EVIDENCE_NOT_MEASURABLE, "",
+                          "this machine has no %s", l->backend);
+}
+
+/* The rungs that a run of this process shows. */
+static void find_here(struct audits *audits, struct evidence_ladder *l,
+                      const struct kernel_row *row, size_t i)
+{
     struct kernels kernels;
-    *l = (struct evidence_ladder){.backend = isa_name(row.isa),
-                                  .kernel = row.function,
-                                  .is_chosen = kernels_row_is_chosen(chosen, i)};
-    kernels_pick(1u << row.isa, &kernels);
-    find_source(l);
-    if (!row.available) {
-        for (int rung = 0; rung < EVIDENCE_RUNGS; rung++)
-            if (rung != EVIDENCE_SOURCE)
-                evidence_find(l, (enum evidence_rung)rung, EVIDENCE_NOT_MEASURABLE, "",
-                              "this machine has no %s", l->backend);
-        return;
-    }
+    kernels_pick(1u << row->isa, &kernels);
     bool is_taken = kernels_row_is_chosen(&kernels, i);
     evidence_find(l, EVIDENCE_API, is_taken ? EVIDENCE_PROVEN : EVIDENCE_UNPROVEN, "kernel",
                   is_taken ? "the dispatch fills %s with it when %s is the highest set"
                            : "the dispatch does not fill %s with it on %s",
-                  row.op, l->backend);
-    if (is_attention(row.op))
-        find_attention(audits, l, &row, &kernels);
+                  row->op, l->backend);
+    if (is_attention(row->op))
+        find_attention(audits, l, row, &kernels);
     else
-        find_row(l, &row, &kernels);
+        find_row(l, row, &kernels);
     evidence_find(l, EVIDENCE_TRAFFIC,
                   audits->counter[0] != '\0' ? EVIDENCE_NOT_MEASURABLE : EVIDENCE_UNPROVEN, "",
                   "%s",
@@ -218,6 +215,20 @@ static void climb(struct audits *audits, const struct kernels *chosen, size_t i,
                       : "the counter opens, but no run of this command reads past the caches");
     evidence_find(l, EVIDENCE_SLO, EVIDENCE_UNPROVEN, "",
                   "whole loads are compared by tests/bench/compare, not by this command");
+}
+
+static void climb(struct audits *audits, const struct kernels *chosen, size_t i,
+                  struct evidence_ladder *l)
+{
+    struct kernel_row row = kernels_row(i);
+    *l = (struct evidence_ladder){.backend = isa_name(row.isa),
+                                  .kernel = row.function,
+                                  .is_chosen = kernels_row_is_chosen(chosen, i)};
+    find_source(l);
+    if (row.available)
+        find_here(audits, l, &row, i);
+    else
+        find_nothing(l);
     evidence_withhold(l);
 }
 

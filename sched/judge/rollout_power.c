@@ -5,7 +5,10 @@
  * HOW     The counts that a regression of some size would give are set to what 19 of 20 rollouts
  *         exceed (1.645 standard deviations of the difference, shared between the arms by their
  *         variances), put through sequential_test, and the size is found by halving. Latencies are
- *         taken as log-normal for this forecast only; the tests themselves assume no shape.
+ *         taken as log-normal for this forecast only; the tests themselves assume no shape. The test
+ *         of a tail takes the least of many thresholds, and chance may favour the candidate at
+ *         another one than the expected: its counts are set to what 39 of 40 exceed, as if two
+ *         thresholds stood for all.
  */
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/judge/rollout_power.h"
@@ -15,7 +18,7 @@
 #include "sched/judge/sequential_test.h"
 
 enum { HALVINGS = 40 };
-static const double worst_of_20 = 1.645, million = 1e6;
+static const double worst_of_20 = 1.645, worst_of_40 = 1.96, million = 1e6;
 
 void rollout_service_defaults(struct rollout_service *ret_service)
 {
@@ -39,10 +42,10 @@ static struct trials shifted(uint64_t n, double chance, double deviations)
 }
 
 /* How far arm a's count is moved when its rate varies by a and the other's by b (variances): the
- * likeliest way in which their difference is the worst of 20. */
-static double share(double a, double b)
+ * likeliest way in which their difference is the worst of so many. */
+static double share(double worst, double a, double b)
 {
-    return worst_of_20 * sqrt(a / (a + b));
+    return worst * sqrt(a / (a + b));
 }
 
 static double variance(uint64_t n, double chance)
@@ -56,8 +59,8 @@ static bool finds_errors(const struct sample *sample, double rate)
     double a = variance(sample->power->n_canary, rate);
     double b = variance(sample->power->n_stable, stable_rate);
     struct sequential_line line = {1.0, sample->plan->thresholds.error_rate_margin_ppm / million};
-    return sequential_over_line(shifted(sample->power->n_canary, rate, -share(a, b)),
-                                shifted(sample->power->n_stable, stable_rate, share(b, a)),
+    return sequential_over_line(shifted(sample->power->n_canary, rate, -share(worst_of_20, a, b)),
+                                shifted(sample->power->n_stable, stable_rate, share(worst_of_20, b, a)),
                                 line) >= sample->needed;
 }
 
@@ -68,8 +71,8 @@ static bool finds_bad(const struct sample *sample, double bad)
     double a = variance(sample->power->n_canary, bad);
     double b = variance(sample->power->n_control, good);
     struct sequential_line line = {1.0 - sample->plan->thresholds.goodput_eps_ppm / million, 0.0};
-    return sequential_under_line(shifted(sample->power->n_canary, 1.0 - bad, share(a, b)),
-                                 shifted(sample->power->n_control, good, -share(b, a)),
+    return sequential_under_line(shifted(sample->power->n_canary, 1.0 - bad, share(worst_of_20, a, b)),
+                                 shifted(sample->power->n_control, good, -share(worst_of_20, b, a)),
                                  line) >= sample->needed;
 }
 
@@ -99,8 +102,8 @@ struct tails {
 static bool finds_tail(const struct sample *sample, struct tails *tails, double factor)
 {
     double a = 1.0 / (double)sample->power->n_canary, b = 1.0 / (double)sample->power->n_control;
-    fill(&tails->canary, sample->power->n_canary, 1e7 * factor, tails->spread, -share(a, b));
-    fill(&tails->control, sample->power->n_control, 1e7, tails->spread, share(b, a));
+    fill(&tails->canary, sample->power->n_canary, 1e7 * factor, tails->spread, -share(worst_of_40, a, b));
+    fill(&tails->control, sample->power->n_control, 1e7, tails->spread, share(worst_of_40, b, a));
     return sequential_p99_over(&tails->canary, &tails->control, 1000000 + tails->eps_ppm) >=
            sample->needed;
 }
