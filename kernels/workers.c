@@ -260,6 +260,11 @@ uint32_t workers_count(const struct workers *workers)
     return workers->n;
 }
 
+bool workers_take_all(const struct workers *workers)
+{
+    return workers->bound || workers->crowded;
+}
+
 void workers_run(struct workers *workers, workers_fn *fn, void *arg)
 {
     atomic_store_explicit(&workers->caller, pthread_self(), memory_order_relaxed);

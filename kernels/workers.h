@@ -16,6 +16,8 @@ typedef void workers_fn(void *arg, uint32_t tid);
 enum status workers_new(uint32_t n, struct workers **ret_workers, struct why *ret_why) MUST_USE;
 void workers_free(struct workers **workers);
 uint32_t workers_count(const struct workers *workers);
+/* A member on every processor that the process may use: while they work, no other thread has one to itself. */
+bool workers_take_all(const struct workers *workers);
 /* Runs fn(arg, tid) on every member and returns when all are done. Only from the thread that made the pool, or from one other
  * thread that has taken it over for good. Allocates nothing. */
 void workers_run(struct workers *workers, workers_fn *fn, void *arg);

@@ -1,12 +1,14 @@
 /* engine.c: the engine's threads.
  *
- * WHY     Steps take milliseconds; no other thread may ever wait for one, nor a step for another
- *         thread.
+ * WHY     Steps take milliseconds; no other thread may ever wait for one, and a step hardly for
+ *         another thread.
  * HOW     A cycle: take what ports have submitted, bring closing lanes forward, one step of each pass,
  *         counters, wake-ups; with nothing to do it sleeps at a doorbell. Each lane has a clock of its
  *         own, which stands still during steps of passes that it is not in. The clock is read here
- *         and handed down. A second thread, the reclaimer, gives the pools of lanes back that the
- *         first has let go.
+ *         and handed down. With a worker on every processor, whoever sends the tokens is interrupted by
+ *         those who receive them and then finds no processor until the scheduler looks around,
+ *         milliseconds later: there a step's tokens are let out before the next one begins.
+ *         A second thread, the reclaimer, gives the pools of lanes back that the first has let go.
  * ALWAYS  (1) A request accepted is handed back exactly once as done.          engine_next_ready
  *         (2) No more requests of a port are alive than its ready queue has room for, so it never
  *         fills.                                                               engine_submit
@@ -26,6 +28,9 @@
 /* How long an idle engine sleeps at most: what /livez reads as progress. */
 #define IDLE_NS 500000000u
 
+/* How long a step's tokens may take to get out before the next step begins. */
+#define COLLECT_NS 1000000u
+
 /* ---- engine thread ---- */
 
 static void take_submitted(struct engine *e, uint64_t now)
@@ -40,12 +45,28 @@ static void take_submitted(struct engine *e, uint64_t now)
 
 static void wake_ports(struct engine *e)
 {
+    bool is_awaited = workers_take_all(e->workers);
     for (uint32_t i = 0; i < ENGINE_PORTS_MAX; i++) {
         struct engine_port *port = e->now.ports[i];
         if (port == NULL || !port->has_news)
             continue;
         port->has_news = false;
+        atomic_store(&port->is_awaited, is_awaited);
         port->on_wake(port->user);
+    }
+}
+
+/* Until those just woken have collected. The bell's other rings are looked at before the engine sleeps
+ * in any case. */
+static void await_ports(struct engine *e)
+{
+    uint64_t now = clock_now_ns(), end = now + COLLECT_NS;
+    for (uint32_t i = 0; i < ENGINE_PORTS_MAX; i++) {
+        struct engine_port *port = e->now.ports[i];
+        for (; port != NULL && atomic_load(&port->is_awaited) && now < end; now = clock_now_ns())
+            doorbell_wait(&e->bell, end - now);
+        if (port != NULL)
+            atomic_store(&port->is_awaited, false); /* once: who is slow is not waited for again */
     }
 }
 
@@ -117,6 +138,7 @@ static bool run_pass(struct engine *e, struct shared_pass *shared)
         lane_note_step(lane, step_ns);
     }
     wake_ports(e);
+    await_ports(e);
     charge_others(e, shared, clock_now_ns() - start);
     return true;
 }

@@ -217,8 +217,11 @@ void engine_cancel(struct engine_port *port, struct request *request, bool is_st
 struct request *engine_next_ready(struct engine_port *port)
 {
     struct request *r = request_queue_pop(port->ready);
-    if (r == NULL)
+    if (r == NULL) {
+        if (atomic_exchange(&port->is_awaited, false))
+            doorbell_ring(&port->engine->bell);
         return NULL;
+    }
     request_take_news(r);
     if (request_is_done(r))
         atomic_fetch_sub(&port->alive, 1);

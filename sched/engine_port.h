@@ -1,8 +1,9 @@
 /* engine_port.h: one other thread's way into the engine: requests go in by one bounded queue and come
  * back by another.
  *
- * The functions of a port are its own thread's. The engine never waits for it; port 0 is the loop's,
- * evaluators and tests bring their own. */
+ * The functions of a port are its own thread's. It collects until there is no more: where workers
+ * take every processor the engine lets it, for a millisecond at most, before it takes the next step.
+ * Port 0 is the loop's, evaluators and tests bring their own. */
 // SPDX-License-Identifier: Apache-2.0
 #ifndef FOLDKV_SCHED_ENGINE_PORT_H
 #define FOLDKV_SCHED_ENGINE_PORT_H

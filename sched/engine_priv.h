@@ -28,6 +28,7 @@ struct engine_port {
     void *user;
     struct request_queue *submitted;
     struct request_queue *ready;
+    atomic_bool is_awaited; /* the engine thread waits until it has collected */
     bool has_news;     /* engine thread: something was queued since the last wake */
     atomic_uint alive; /* accepted and not yet collected as done; the port's thread writes */
 };

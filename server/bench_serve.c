@@ -23,7 +23,6 @@
 #include "config/mem.h"
 #include "sched/clock.h"
 #include "server/load_stream.h"
-#include "server/thread_slice.h"
 
 enum {
     STREAMS_MAX = 256,
@@ -409,7 +408,6 @@ enum status bench_serve(int argc, char **argv, FILE *out, struct why *ret_why)
     enum status s = take_memory(&run);
     if (s != OK)
         why_set(ret_why, s, "", "no memory for %u streams", plan.streams);
-    thread_slice_shorten(); /* a token is seen when it comes, on a busy machine too */
     uint64_t start = clock_now_ns();
     if (s == OK)
         s = scenarios[plan.scenario](&run, ret_why);

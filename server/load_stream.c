@@ -4,7 +4,8 @@
  *         beside them.
  * HOW     The request is written as it can be, llhttp takes the response apart, its body is cut
  *         into lines; a data line with text in it is an event. Numbers are found by their keys: an
- *         event is not parsed as JSON.
+ *         event is not parsed as JSON. Its time is that at which its bytes reached the socket, as
+ *         the system stamped them: on a busy machine this process reads them later.
  * OWNS    Its socket, the request text and the event times.
  * NOT     TLS, other hosts: a load goes to this machine alone.
  */
@@ -38,6 +39,7 @@ struct load_stream {
     size_t line_len;
     bool is_done;
     uint64_t start_ns;
+    uint64_t received_ns; /* the last bytes */
     uint64_t *events_ns;
     uint32_t *events_tokens; /* of the answer so far */
     uint32_t n_events, events_max;
@@ -100,7 +102,7 @@ static uint32_t number_of(const struct load_stream *s, const char *key, uint32_t
 static void take_event(struct load_stream *s)
 {
     uint32_t i = s->n_events++, told = s->completion_tokens;
-    s->events_ns[i] = clock_now_ns();
+    s->events_ns[i] = s->received_ns;
     s->events_tokens[i] = told > 0 && told <= s->events_max ? told : i + 1;
 }
 
@@ -232,7 +234,9 @@ enum status load_stream_start(struct load_stream *s, const struct load_target *t
     s->parser.data = s;
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int one = 1;
-    bool ok = s->fd >= 0 && setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0;
+    bool ok = s->fd >= 0 &&
+              setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 &&
+              setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one) == 0;
     s->start_ns = clock_now_ns();
     ok = ok &&
          (connect(s->fd, (const struct sockaddr *)&target->address, sizeof target->address) == 0 ||
@@ -264,10 +268,39 @@ static enum status send_more(struct load_stream *s, struct why *ret_why)
     return OK;
 }
 
+/* How long ago the bytes of a message reached the socket; 0 if the system does not say. */
+static uint64_t age_ns(struct msghdr *message)
+{
+    struct timespec then, now;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS)
+            continue;
+        memcpy(&then, CMSG_DATA(c), sizeof then);
+        clock_gettime(CLOCK_REALTIME, &now);
+        int64_t age = (now.tv_sec - then.tv_sec) * 1000000000 + (now.tv_nsec - then.tv_nsec);
+        return age > 0 ? (uint64_t)age : 0;
+    }
+    return 0;
+}
+
+/* recv, which also notes when the bytes came. */
+static ssize_t receive(struct load_stream *s, char *bytes, size_t room)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct timespec))];
+    struct iovec part = {bytes, room};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(s->fd, &message, 0);
+    s->received_ns = clock_now_ns() - (n > 0 ? age_ns(&message) : 0);
+    return n;
+}
+
 static enum status receive_more(struct load_stream *s, struct why *ret_why)
 {
     char bytes[LINE_MAX_BYTES];
-    ssize_t n = recv(s->fd, bytes, sizeof bytes, 0);
+    ssize_t n = receive(s, bytes, sizeof bytes);
     if (n < 0)
         return errno == EAGAIN ? OK
                                : why_set(ret_why, STATUS_IO, "url", "%s: the connection broke: %s",

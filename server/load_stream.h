@@ -39,8 +39,8 @@ enum status load_stream_advance(struct load_stream *stream, short revents,
                                 struct why *ret_why) MUST_USE;
 bool load_stream_is_done(const struct load_stream *stream);
 
-/* Of the last or current request. Times are CLOCK_MONOTONIC nanoseconds; event 0 is the first
- * token. */
+/* Of the last or current request. Times are CLOCK_MONOTONIC nanoseconds, of an event when its bytes
+ * reached the socket; event 0 is the first token. */
 uint64_t load_stream_start_ns(const struct load_stream *stream);
 uint32_t load_stream_event_count(const struct load_stream *stream);
 uint64_t load_stream_event_ns(const struct load_stream *stream, uint32_t i);

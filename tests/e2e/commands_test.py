@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import platform
 import socket
 import subprocess
 import sys
@@ -16,8 +17,8 @@ from daemon import Daemon, model, required, run_cases, seconds  # noqa: E402
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
-def foldkv(*arguments, **environment):
-    return subprocess.run([required("FOLDKV_TEST_BINARY"), *arguments], capture_output=True, text=True, timeout=seconds(60),
+def foldkv(*arguments, under=(), **environment):
+    return subprocess.run([*under, required("FOLDKV_TEST_BINARY"), *arguments], capture_output=True, text=True, timeout=seconds(60),
                           env={**os.environ, **environment})
 
 
@@ -51,8 +52,9 @@ class Commands(unittest.TestCase):
         self.assertEqual((layer["model"]["kv_heads"], layer["mha"]["kv_heads"], layer["mqa"]["kv_heads"]), (3, 9, 1))
         self.assertEqual(layer["model"]["append_bytes_per_token"], 3 * (64 + 64) * 4)
 
-    def test_2_evidence(self):
-        run = foldkv("evidence", "--json")
+    def ladders(self, *under):
+        """Every kernel's ladder, after what holds of all; under: the command that runs the binary."""
+        run = foldkv("evidence", "--json", under=under)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         evidence = json.loads(run.stdout)
         by_name = {k["kernel"]: k for k in evidence["kernels"]}
@@ -66,11 +68,25 @@ class Commands(unittest.TestCase):
                 self.assertEqual(kernel["source"]["sha256"], hashlib.sha256(f.read()).hexdigest())
             if "this machine has no" not in kernel["rungs"][2]["how"]:
                 self.assertIn("run now", kernel["rungs"][2]["how"])
+        return by_name
+
+    def test_2_evidence(self):
+        by_name = self.ladders()
         merge = by_name["attend_merge__scalar"]["rungs"]
         self.assertIn("bit-equal", merge[2]["how"])
         self.assertIn("0 allocations", merge[3]["how"])
         self.assertIn("attend_merge__scalar", foldkv("evidence").stdout)
         self.refused(2, "evidence", "something")
+
+    def test_2_evidence_of_what_this_machine_lacks(self):
+        """An emulated processor without the wider sets."""
+        emulators = {"x86_64": ("qemu-x86_64", "-cpu", "Nehalem"), "aarch64": ("qemu-aarch64", "-cpu", "cortex-a57")}
+        ladders = self.ladders(*emulators[platform.machine()])
+        missing = [k for k in ladders.values() if "this machine has no" in k["rungs"][0]["how"]]
+        self.assertGreater(len(missing), 4)
+        for kernel in missing:
+            self.assertFalse(kernel["chosen"])
+            self.assertNotIn("proven", [r["state"] for r in kernel["rungs"]])
 
     def test_3_kernels(self):
         run = foldkv("kernels")

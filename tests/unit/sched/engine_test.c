@@ -4,6 +4,7 @@
 #include "sched/engine.h"
 
 #include <check.h>
+#include <unistd.h>
 
 #include "config/mem.h"
 #include "sched/request_priv.h"
@@ -150,6 +151,25 @@ START_TEST(ports_are_few_and_may_be_given_back)
 }
 END_TEST
 
+/* With a worker on every processor the engine waits for those it has woken, but not for ever. */
+START_TEST(a_port_that_does_not_collect_holds_up_nobody)
+{
+    struct lane_rig rig, idle;
+    struct engine_options o = lane_rig_options();
+    struct lane_terms terms = lane_rig_terms();
+    o.n_threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) + (uint32_t)_i;
+    lane_rig_init(&rig, &o);
+    lane_rig_init_port(&idle, rig.engine);
+    struct lane *lane = lane_rig_add(&rig, gguf, &terms);
+    ck_assert_int_eq(lane_rig_submit(&idle, lane, lane_rig_request(0, 10, 30, NULL)), OK);
+    ck_assert_int_eq(lane_rig_submit(&rig, lane, lane_rig_request(1, 200, 40, NULL)), OK);
+    ck_assert_uint_eq(lane_rig_collect(&rig, 1), 40);
+    ck_assert_uint_eq(lane_rig_collect(&idle, 1), 30);
+    lane_rig_release(&idle);
+    lane_rig_release(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine");
@@ -163,6 +183,7 @@ int main(void)
     tcase_add_test(tc, a_draining_engine_takes_nothing_more);
     tcase_add_test(tc, the_end_cancels_what_runs);
     tcase_add_test(tc, ports_are_few_and_may_be_given_back);
+    tcase_add_loop_test(tc, a_port_that_does_not_collect_holds_up_nobody, 0, 2);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }
