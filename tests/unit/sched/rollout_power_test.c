@@ -43,7 +43,7 @@ static uint64_t hits(uint64_t n, uint64_t ppm)
     return k;
 }
 
-/* One sample of the first step at the printed regression of one gate. */
+/* One sample of the step at the printed regression of one gate. */
 static void sample(enum gate gate, struct gate_evidence *evidence)
 {
     gate_evidence_clear(evidence);
@@ -69,18 +69,23 @@ static void sample(enum gate gate, struct gate_evidence *evidence)
         latency_sketch_add(is_tpot ? &control->tpot : &control->ttft, latency(1e7, spread));
 }
 
+static const enum gate gates[] = {GATE_ERROR_RATE, GATE_GOODPUT, GATE_TPOT_P99, GATE_TTFT_P99};
+
+/* Each gate with arms of one size and with a candidate of five times control's. */
 START_TEST(the_printed_regression_is_found)
 {
-    static const enum gate gates[] = {GATE_ERROR_RATE, GATE_GOODPUT, GATE_TPOT_P99, GATE_TTFT_P99};
+    static const uint32_t steps[] = {0, 2};
     static struct gate_evidence evidence;
+    const enum gate gate = gates[_i % 4];
+    rollout_power_of(&plan, steps[_i / 4], &service, &power);
     int n_found = 0;
     for (int run = 0; run < RUNS; run++) {
         struct gate_judgement judgement;
-        sample(gates[_i], &evidence);
-        gate_judge(gates[_i], &evidence, &plan.thresholds, plan.n_steps, &judgement);
+        sample(gate, &evidence);
+        gate_judge(gate, &evidence, &plan.thresholds, plan.n_steps, &judgement);
         n_found += judgement.verdict == VERDICT_FAIL;
     }
-    printf("%s: found in %d of %d\n", gate_rows[gates[_i]].key, n_found, RUNS);
+    printf("%s: found in %d of %d\n", gate_rows[gate].key, n_found, RUNS);
     ck_assert_int_ge(n_found, FOUND_LEAST);
 }
 END_TEST
@@ -127,7 +132,7 @@ int main(void)
     TCase *tc = tcase_create("rollout_power");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_set_timeout(tc, 100);
-    tcase_add_loop_test(tc, the_printed_regression_is_found, 0, 4);
+    tcase_add_loop_test(tc, the_printed_regression_is_found, 0, 8);
     tcase_add_test(tc, more_requests_find_less);
     tcase_add_test(tc, too_few_requests_are_said);
     tcase_add_test(tc, the_capped_arm_sets_the_sample);
