@@ -44,7 +44,8 @@ struct workers {
     workers_fn *fn; /* of the run; written before its first barrier, read after */
     void *arg;
     bool stopping;
-    bool crowded; /* more members than processors */
+    bool takes_all; /* as many members as processors, or more */
+    bool crowded;   /* more */
     bool bound; /* each member but the caller to its processor */
     _Atomic pthread_t caller; /* of the run */
     uint32_t n;
@@ -196,6 +197,7 @@ static uint32_t start_members(struct workers *w)
 {
     cpu_set_t allowed;
     uint32_t n_processors = processors(&allowed);
+    w->takes_all = w->n >= n_processors;
     w->crowded = w->n > n_processors;
     sigset_t all, before;
     sigfillset(&all);
@@ -262,7 +264,7 @@ uint32_t workers_count(const struct workers *workers)
 
 bool workers_take_all(const struct workers *workers)
 {
-    return workers->bound || workers->crowded;
+    return workers->takes_all;
 }
 
 void workers_run(struct workers *workers, workers_fn *fn, void *arg)

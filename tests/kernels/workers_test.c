@@ -202,6 +202,19 @@ START_TEST(a_caller_on_a_members_processor_is_left_alone_there)
 }
 END_TEST
 
+START_TEST(a_pool_knows_whether_it_takes_all_processors)
+{
+    cpu_set_t allowed;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    uint32_t processors = (uint32_t)CPU_COUNT(&allowed);
+    for (uint32_t n = processors > 3 ? processors - 3 : 1; n <= processors + 1 && n <= 256; n++) {
+        struct workers *w = new_pool(n);
+        ck_assert_int_eq(workers_take_all(w), n >= processors);
+        workers_free(&w);
+    }
+}
+END_TEST
+
 static void see_signals(void *arg, uint32_t tid)
 {
     bool *blocked = arg;
@@ -292,6 +305,7 @@ int main(void)
     tcase_add_loop_test(c, a_late_member_is_waited_for, 0, sizes);
     tcase_add_test(c, another_thread_may_take_the_pool_over);
     tcase_add_test(c, a_caller_on_a_members_processor_is_left_alone_there);
+    tcase_add_test(c, a_pool_knows_whether_it_takes_all_processors);
     tcase_add_test(c, workers_leave_signals_to_others);
     tcase_add_test(c, a_thread_that_cannot_be_made_ends_the_others);
     Suite *s = suite_create("workers");
