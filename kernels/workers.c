@@ -44,9 +44,8 @@ struct workers {
     workers_fn *fn; /* of the run; written before its first barrier, read after */
     void *arg;
     bool stopping;
-    bool takes_all; /* as many members as processors, or more */
-    bool crowded;   /* more */
-    bool bound; /* each member but the caller to its processor */
+    uint32_t n_processors; /* that the process may use */
+    bool bound;            /* each member but the caller to its processor */
     _Atomic pthread_t caller; /* of the run */
     uint32_t n;
     struct worker {
@@ -151,11 +150,12 @@ static bool yield_past(struct workers *w, unsigned phase)
 
 static void wait_past(struct workers *w, unsigned phase)
 {
-    if (!w->crowded && spin_past(w, phase, SPINS_BRIEF))
+    const bool is_crowded = w->n > w->n_processors;
+    if (!is_crowded && spin_past(w, phase, SPINS_BRIEF))
         return;
     if (pthread_equal(pthread_self(), atomic_load_explicit(&w->caller, memory_order_relaxed)))
         make_way(w);
-    if (!(w->crowded ? yield_past(w, phase) : spin_past(w, phase, SPINS)))
+    if (!(is_crowded ? yield_past(w, phase) : spin_past(w, phase, SPINS)))
         sleep_on(w, phase);
 }
 
@@ -196,9 +196,7 @@ static void *worker_main(void *arg)
 static uint32_t start_members(struct workers *w)
 {
     cpu_set_t allowed;
-    uint32_t n_processors = processors(&allowed);
-    w->takes_all = w->n >= n_processors;
-    w->crowded = w->n > n_processors;
+    w->n_processors = processors(&allowed);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -211,7 +209,7 @@ static uint32_t start_members(struct workers *w)
         (void)pthread_setname_np(member->thread, "worker");
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    w->bound = made > 1 && made == w->n && made == n_processors;
+    w->bound = made > 1 && made == w->n && made == w->n_processors;
     if (w->bound)
         bind_all(w, &allowed);
     return made;
@@ -264,7 +262,7 @@ uint32_t workers_count(const struct workers *workers)
 
 bool workers_take_all(const struct workers *workers)
 {
-    return workers->takes_all;
+    return workers->n >= workers->n_processors;
 }
 
 void workers_run(struct workers *workers, workers_fn *fn, void *arg)
